@@ -285,10 +285,11 @@ EVERY = {*Choice}
         (State.REFUSED, {}, {Choice.RESUBMIT}),
         (State.SUBMITTED, ADOPTED, {Choice.ADOPT, Choice.ABANDON}),
         (State.SUBMITTED, NAMED_BY_THE_SERVICE, set[Choice]()),
+        (State.QUEUED, {}, {Choice.ABANDON}),
         *(
             (state, ADOPTED, set[Choice]())
             for state in (*State,)
-            if state not in (State.AMBIGUOUS, State.REFUSED, State.SUBMITTED)
+            if state not in (State.AMBIGUOUS, State.REFUSED, State.SUBMITTED, State.QUEUED)
         ),
     ],
 )

@@ -64,7 +64,7 @@ def test_the_status_on_a_full_disk(folder: Path) -> None:
 
 
 STEPS = {
-    "queued": {"claimed"},
+    "queued": {"claimed", "abandoned"},
     "claimed": {"armed", "queued"},
     "armed": {"claimed", "queued", "submitted", "refused", "ambiguous"},
     "submitted": {"completed", "failed", "abandoned"},

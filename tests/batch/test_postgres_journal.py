@@ -168,14 +168,14 @@ def _none(postgres: Postgres, url: str) -> None:
     postgres.execute("DELETE FROM muybridge_schema", url=url)
 
 
-@pytest.mark.parametrize(("spoil", "version"), [(_newer, "3"), (_none, "none")])
+@pytest.mark.parametrize(("spoil", "version"), [(_newer, "4"), (_none, "none")])
 def test_other_tables_are_refused(
     spoil: Callable[[Postgres, str], None], version: str, postgres: Postgres, url: str
 ) -> None:
     """Tables of another version are neither read nor written."""
     PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
     spoil(postgres, url)
-    said = f"of version {version}, and this muybridge knows version 2: upgrade muybridge on every"
+    said = f"of version {version}, and this muybridge knows version 3: upgrade muybridge on every"
     with pytest.raises(JournalUnusable, match=said):
         PostgresJournal(url, "horses")
     with pytest.raises(JournalUnusable, match=said):
@@ -191,6 +191,8 @@ def test_tables_of_an_earlier_version_are_upgraded(postgres: Postgres, url: str)
         before = [*journal.entries()]
     for statement in (
         "ALTER TABLE muybridge_batches DROP COLUMN out",
+        "ALTER TABLE muybridge_items DROP COLUMN service",
+        "CREATE INDEX muybridge_tasks ON muybridge_items (batch, task)",
         "UPDATE muybridge_schema SET version = 1",
     ):
         postgres.execute(statement, url=url)

@@ -7,9 +7,8 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from muybridge.batch import InvalidBatch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.limits.spending import Spending, check_budget, needs_of
+from muybridge.batch.limits.spending import Spending, needs_of, unknown_amounts
 from muybridge.ledger import Budget, Measure
 
 
@@ -32,9 +31,7 @@ def test_what_an_item_needs_is_counted_silently() -> None:
 def test_an_unknown_amount(budget: Budget, advised: bool) -> None:  # noqa: FBT001  a parameter of the test
     """Where the price of an item is missing, the problem asks for it, and only there."""
     body = {"model": "viddq9", "prompt": "x"}
-    with pytest.raises(InvalidBatch) as caught:
-        check_budget(budget, [item("vidd", **body)], None)
-    (problem,) = caught.value.problems
+    (problem,) = unknown_amounts(budget, 1, needs_of(item("vidd", **body), None))
     assert problem.where == "item 1"
     assert ("because its cost is unknown. Give its price" in problem.message) is advised
     assert ("because its seconds are unknown. Set its length" in problem.message) is not advised

@@ -210,7 +210,7 @@ def test_a_budget(command: Command, server: BillingServer) -> None:
     assert done.exit_code == 2
     done = command("batch submit FILE --journal URL --name horses --max-cost 7")
     assert done.exit_code == 2
-    assert "item 1: cost: " in done.stderr
+    assert "item 2: cost: " in done.stderr
     assert command("batch submit FILE --journal URL --name horses --max-creates 2").exit_code == 0
     assert command(WORKER).exit_code == 0
     assert server.posts == 2

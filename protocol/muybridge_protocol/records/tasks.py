@@ -324,10 +324,11 @@ def is_bare(task_id: str) -> bool:
 def as_task(task: Task | Result | str) -> Task:
     """Return the task for a task, a result, a token or a bare id.
 
-    Wrap an id that looks like a token or a link in a `Task`, or give its token.
+    Wrap an id that looks like a token or a link, or has blanks around it, in a `Task`, or give its
+    token.
 
     Raises:
-        InvalidIdentifier: A bare id is not valid, or is a link.
+        InvalidIdentifier: A bare id is not valid, is a link, or has blanks around it.
         InvalidToken: A token cannot be read.
         TypeError: It is something else.
     """
@@ -343,7 +344,12 @@ def as_task(task: Task | Result | str) -> Task:
         raise InvalidIdentifier(
             f"{without_query(task)[:80]} is a link, not a task id. Nothing was sent."
         )
-    return Task(id=check_identifier(task, "task id"))
+    if task.strip() != check_identifier(task, "task id"):
+        raise InvalidIdentifier(
+            f"{task[:80]!r} begins or ends with a blank. Remove it, or wrap the id in a Task. "
+            "Nothing was sent."
+        )
+    return Task(id=task)
 
 
 _TASK_NAMES = frozenset(wire_names(Task).values())

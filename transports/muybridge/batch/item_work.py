@@ -15,6 +15,7 @@ import attrs
 
 from muybridge.batch.events import What
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.journaled_create import Created, ItemRecord, request_of, verdict
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
@@ -160,12 +161,11 @@ class ItemWork:
         """Record the task of an identical request as the item's."""
         # The journal knows no other way to a task. Nothing is on its way meanwhile.
         self.record.arm(0.0)
-        self.record.conclude(task)
+        self.record.conclude(task, shares=True)
         self.created(task, clock)
 
-    def not_joined(self, reason: str) -> None:
-        """Leave the item to a later run: an identical request may have been accepted."""
-        reason = f"an identical request was sent before: {reason}"
+    def left_queued(self, reason: str) -> None:
+        """Leave the item, which was not sent, to a later run, because of *reason*."""
         facts = {"owner": None, "reason": reason}
         self._move(State.QUEUED, before=State.CLAIMED, **facts)
         self.tracker.end(GeneratorExit())
@@ -253,6 +253,8 @@ class ItemWork:
     def set_aside(self, error: Exception, service: Service) -> None:
         """Release the item because of *error*, and leave it to a later run or to a person."""
         before = self._journal.entry(self.entry.number)
+        if before.owner != self._run.runner.name:
+            raise ClaimLost(f"{before.label} is not this worker's any more.")
         kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
         reason = f"it cannot be saved, recorded or shown: {kind}{error}"
         after = release_item(self._journal, before, service, reason=reason)

@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.QUEUED: frozenset({State.CLAIMED}),
+    State.QUEUED: frozenset({State.CLAIMED, State.ABANDONED}),
     State.CLAIMED: frozenset({State.ARMED, State.QUEUED}),
     State.ARMED: frozenset(
         {
@@ -147,6 +147,13 @@ class Entry:
             return None
 
     @property
+    def possible_id(self) -> str | None:
+        """What looks like its task's id: its candidate, or what an ambiguous response names."""
+        if self.candidate is None and self.state is State.AMBIGUOUS:
+            return find_id(self.reply or b"")
+        return self.candidate
+
+    @property
     def task_result(self) -> Result | None:
         """The final result; None before the task has ended, or if it cannot be read.
 
@@ -163,10 +170,17 @@ class Entry:
     @property
     def task_id(self) -> str | None:
         """The task's id, or None while it is unknown. Even an unreadable token may contain it."""
-        if self.token is None:
-            return None
-        task = self.task
-        return find_id(self.token.encode("utf-8", "replace")) if task is None else task.id
+        return task_id_in(self.token)
+
+
+def task_id_in(token: str | None) -> str | None:
+    """Return the id in *token*. Even one that cannot be read may contain it."""
+    if token is None:
+        return None
+    try:
+        return Task.from_token(token).id
+    except InvalidToken:
+        return find_id(token.encode("utf-8", "replace"))
 
 
 def label_of(number: int, name: str) -> str:
@@ -182,6 +196,9 @@ FACTS: Final[Mapping[str, Kind]] = {
 """The columns that a step may set, with their types."""
 
 
+JUDGED: Final = ("attempt", "reply_status", "reply", "token", "candidate")
+"""What is read of an item to judge what has become of its create."""
+
 _LATE: Final = frozenset(
     {State.ARMED, State.AMBIGUOUS, State.CLAIMED, State.QUEUED, State.SUBMITTED, State.REFUSED}
 )
@@ -196,6 +213,11 @@ def check_step(before: State, after: State) -> None:
     """
     if after is not before and after not in TRANSITIONS[before]:
         raise ValueError(f"no item goes from {before} to {after}")
+
+
+def names_task(before: State, after: State, by: str | None) -> bool:
+    """Whether a step that sets a token says whose task it is: later ones only keep its pace."""
+    return before is not after or by is None
 
 
 def late_step(after: State, facts: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:

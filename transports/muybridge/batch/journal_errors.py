@@ -37,8 +37,16 @@ class StillSending(ClaimLost):
     """An item cannot be sent again yet, because its create may still be under way."""
 
 
+class TaskTaken(MuybridgeError):
+    """A task belongs to another item, so that it cannot be this one's."""
+
+
 class OverBudget(MuybridgeError):
     """An item does not fit into the budget of its batch. The message names the limit."""
+
+
+class UnknownAmount(OverBudget):
+    """The budget limits something of which nobody knows how much the item needs."""
 
 
 DAMAGED: Final = (

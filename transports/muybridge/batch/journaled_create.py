@@ -8,10 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.journal_entries import Entry, State, task_id_in
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, KeptReply, ReplySlot
 from muybridge_protocol.delivery import concerns_every_request
@@ -22,7 +22,7 @@ from muybridge_protocol.operations import Create
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.json import RAW_LIMIT, read_object
 from muybridge_protocol.records.tasks import Task, retained_until
-from muybridge_protocol.service import Service
+from muybridge_protocol.service import Service, shown_id
 
 if TYPE_CHECKING:
     from muybridge.ledger.books import Booking
@@ -63,7 +63,7 @@ class ItemRecord:
         if place != self._booked:
             # Before it is armed: if it becomes ambiguous, the decision about it needs the entry.
             ledger, purchase = self._booked = place
-            facts = {"ledger": ledger, "purchase": purchase}
+            facts: dict[str, Any] = {"ledger": ledger, "purchase": purchase}
             self._journal.move(self._entry, State.CLAIMED, State.CLAIMED, by=self._owner, **facts)
         self._journal.arm(self._entry, self._attempt + 1, by=self._owner, lasts=lasts)
         self._attempt += 1
@@ -93,8 +93,18 @@ class ItemRecord:
         with self._recording(reply), suppress(ClaimLost):
             self._move(State.ARMED, reply_status=reply.status, reply=reply.body)
 
-    def conclude(self, outcome: Created, failure: TransportFailure | None = None) -> None:
-        """Record the outcome of a response or a failure.
+    def conclude(
+        self, outcome: Created, failure: TransportFailure | None = None, *, shares: bool = False
+    ) -> Created:
+        """Record the outcome of a response or a failure, and return it as it was recorded.
+
+        A task that belongs to another item cannot be this one's, too. Nobody knows what this create
+        has led to, so it is ambiguous, and the id is kept as its candidate.
+
+        Args:
+            outcome: What the response or the failure means.
+            failure: The failure, or None.
+            shares: Whether other items may have the same task.
 
         Raises:
             ClaimLost: The item was taken away in the meantime. The outcome is recorded all the
@@ -106,7 +116,14 @@ class ItemRecord:
             facts |= {"reply_status": failure.status, "reply": partial}
         # A whole response is in the journal already; the next run judges it.
         with self._recording(self._reply(UNFINISHED, partial)) if partial else nullcontext():
-            self._move(after, **facts)
+            try:
+                self._move(after, shares=shares, **facts)
+            except TaskTaken:
+                assert isinstance(outcome, Task)  # noqa: S101  nothing else sets a token
+                outcome = taken_task(self._journal, outcome.id)
+                after, facts = verdict(outcome)
+                self._move(after, **facts)
+        return outcome
 
     def _reply(self, status: int, body: bytes) -> KeptReply:
         number, attempt = self._entry.number, self._attempt
@@ -132,16 +149,24 @@ class ItemRecord:
             raise
         self._slot.clear()
 
-    def _move(self, after: State, **facts: Any) -> None:
+    def _move(self, after: State, *, shares: bool = False, **facts: Any) -> None:
         """Move the armed item to *after*, or report that late if another worker has it."""
+        step = (self._entry, State.ARMED, after)
         try:
-            self._journal.move(self._entry, State.ARMED, after, by=self._owner, **facts)
+            self._journal.move(*step, by=self._owner, shares=shares, **facts)
         except ClaimLost:
             number, attempt = self._entry.number, self._attempt
             if after is State.ARMED:  # nobody may be there to read it
                 facts["candidate"] = find_id(facts["reply"])
             self._journal.report_late(number, attempt, after, by=self._owner, **facts)
             raise
+
+
+def taken_task(journal: Journal, task_id: str) -> CreateAmbiguous:
+    """Return the outcome of a create whose response names the task of another item."""
+    label = journal.label_of_task(task_id) or "another item"
+    reason = f"the service named task {shown_id(task_id)}, which belongs to {label}"
+    return CreateAmbiguous(reason=reason, candidate_id=task_id)
 
 
 def verdict(outcome: Created) -> tuple[State, dict[str, Any]]:
@@ -187,6 +212,17 @@ def judge_kept_reply(
     return (State.QUEUED if after is State.CLAIMED else after), {**facts, "owner": None}
 
 
+def named_task(entry: Entry) -> str | None:
+    """Return the id of the task that the whole response of *entry* names, or None."""
+    if entry.reply_status in (None, UNFINISHED):
+        return None
+    try:
+        _, facts = judge_kept_reply(entry, _ANY, wall=0.0)
+    except Exception:  # noqa: BLE001  then nobody can judge it
+        return None
+    return task_id_in(facts.get("token"))
+
+
 def request_of(entry: Entry) -> MediaRequest:
     """Return the request of *entry*, whose warnings were shown when it was journaled."""
     with warnings.catch_warnings():
@@ -198,4 +234,6 @@ def _what(error: ServiceError) -> str:
     return f"{error.what()} {error.next_step()}".strip()
 
 
+_ANY: Final = Service(base_url="https://service.invalid")
+"""A service, for a response whose meaning does not depend on it."""
 _NO_REPLY: dict[str, Any] = {"reply_status": None, "reply": None}

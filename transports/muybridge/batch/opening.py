@@ -21,7 +21,7 @@ from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.port import Journal
-from muybridge.batch.recovery import recover, release
+from muybridge.batch.recovery import judge_late, recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sheet.contact_sheet import write_sheet
@@ -69,8 +69,10 @@ def opened(
     with _journal(service, source, folder, settings) as journal, Runner(place) as runner:
 
         def start_over() -> None:
-            if settings.local and not journal.owners():
-                journal.start_over()
+            if settings.local:
+                with journal.transaction():
+                    if not journal.owners():
+                        journal.start_over()
 
         _settle_service(journal, runner, service, settings)
         store = FolderStore(folder)
@@ -103,6 +105,7 @@ def at_work(
     journal, runner = run.journal, run.runner
     try:
         found = recover(journal, service, run.place, but=runner.name)
+        judge_late(journal, service)
         apply_decisions(journal)
         prepare()
         counts = journal.counts()

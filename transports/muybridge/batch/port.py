@@ -5,12 +5,14 @@
                            |-> refused
                            '-> ambiguous     (a person decides: adopt, abandon or resubmit)
 
+A person may also abandon what is queued, and resubmit what was refused.
+
 The journal is the only truth about a batch. Workers keep nothing that they could not read from it
 again, except a response that it could not take, which waits in a file on the worker's disk. The
 scheduler, the recovery and the decisions of people know this port alone. `SqliteJournal` implements
 it for one machine, and `muybridge.testing.journal_conformance` checks an implementation.
 
-Money depends on four rules, which every implementation keeps:
+Money depends on five rules, which every implementation keeps:
 
 **Each step is durable, conditional and whole.** When a call returns, what it wrote survives a power
 cut. A step names the state that the item must be in and the worker that must own it, and changes
@@ -27,6 +29,11 @@ neither take nor arm, even if it turns out to be alive: it may have been paused,
 way may still receive the response. `report_late` records it: on the item, if nothing has happened
 to it since, or else as a stray. A paid id is lost in neither case.
 
+**A judgement holds for what was judged.** Whoever reads an item and decides by what its response
+says, or that there is none, has the step compare it (`judged`), because a response may arrive
+between the two. And a task belongs to one item, unless items share it on purpose: the journal
+checks that in the step that sets it, because two may try at the same time.
+
 Beside the items, a journal keeps the request rate that everybody shares who uses it. Permits are
 acquired in portions, so that most requests cost no write.
 """
@@ -34,13 +41,21 @@ acquired in portions, so that most requests cost no write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import attrs
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.journal_errors import ClaimLost, OverBudget, StillSending, Unstorable
+from muybridge.batch.journal_errors import (
+    ClaimLost,
+    OverBudget,
+    StillSending,
+    TaskTaken,
+    UnknownAmount,
+    Unstorable,
+)
 from muybridge.batch.limits.rate import Permits
 from muybridge_protocol.records.candidates import find_id
 
@@ -56,6 +71,8 @@ __all__ = [
     "SharedJournal",
     "StillSending",
     "Stray",
+    "TaskTaken",
+    "UnknownAmount",
     "Unstorable",
 ]
 
@@ -223,11 +240,24 @@ class Journal(Protocol):
                 expired. It must not be sent.
             JournalUnusable: It could not be recorded. It must not be sent.
             OverBudget: It does not fit into the budget of the batch. It must not be sent.
+                `UnknownAmount` if that is because nobody knows how much it needs.
         """
         ...
 
+    def transaction(self) -> AbstractContextManager[object]:
+        """Return a context whose steps are all recorded at its end, or none of them."""
+        ...
+
     def move(
-        self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
+        self,
+        entry: Entry,
+        before: State,
+        after: State,
+        *,
+        by: str | None,
+        judged: bool = False,
+        shares: bool = False,
+        **facts: Any,
     ) -> None:
         """Move an item from the state *before* to *after*.
 
@@ -236,10 +266,15 @@ class Journal(Protocol):
             before: Its current state.
             after: Its next state, or the same one to set only columns.
             by: The worker that owns it, or None.
+            judged: Whether the step was decided by what *entry* says of its create. Then nothing
+                changes if that has changed: see `JUDGED` in `muybridge.batch.journal_entries`.
+            shares: Whether other items may have its task as well, if *facts* set a token.
             **facts: Columns to set.
 
         Raises:
-            ClaimLost: It is not in the state *before*, or not the worker's.
+            ClaimLost: It is not in the state *before*, not the worker's, or not as it was judged.
+            TaskTaken: *facts* set a token, and its task belongs to another item, here or in another
+                batch that the journal knows, at the same service.
             Unstorable: A column cannot be stored. The item is unchanged.
             ValueError: There is no such step.
         """
@@ -271,6 +306,9 @@ class Journal(Protocol):
 
         Returns:
             Whether the item took it.
+
+        Raises:
+            TaskTaken: *facts* set a token whose task belongs to another item. Nothing was recorded.
         """
         ...
 

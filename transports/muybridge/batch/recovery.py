@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
-from muybridge.batch.journaled_create import judge_kept_reply
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken
+from muybridge.batch.journaled_create import judge_kept_reply, taken_task, verdict
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
 from muybridge_protocol.records.candidates import find_id
@@ -21,6 +20,27 @@ from muybridge_protocol.service import Service
 UNKNOWN_END = (
     "the runner was stopped while the request was on its way: it may have been accepted and charged"
 )
+
+
+def judge_late(journal: Journal, service: Service) -> None:
+    """Give ambiguous items the tasks that their responses name.
+
+    A response may have been recorded after its item had become ambiguous, by a worker that was
+    stopped before it could judge the response.
+    """
+    if not journal.counts().get(State.AMBIGUOUS):
+        return
+    for entry in journal.entries(State.AMBIGUOUS):
+        if entry.reply_status in (None, UNFINISHED):
+            continue
+        try:
+            after, facts = judge_kept_reply(entry, service, wall=time.time())
+            if after is State.SUBMITTED:
+                journal.move(entry, State.AMBIGUOUS, after, by=None, judged=True, **facts)
+        except JournalUnusable:
+            raise
+        except Exception:  # noqa: BLE001, S112  a person decides about this one
+            continue
 
 
 def recover(journal: Journal, service: Service, place: Path, *, but: str) -> list[Entry]:
@@ -54,25 +74,35 @@ def _take_over(journal: Journal, kept: KeptReply, service: Service, worker: str)
     except LookupError:
         return
     reply: dict[str, Any] = {"reply_status": kept.status, "reply": kept.body}
-    if entry.owner == worker:
-        if (entry.state, entry.attempt, entry.reply) == (State.ARMED, kept.attempt, None):
-            journal.move(entry, State.ARMED, State.ARMED, by=worker, **reply)
-        return
+    while entry.owner == worker:
+        if (entry.state, entry.attempt, entry.reply) != (State.ARMED, kept.attempt, None):
+            return
+        try:
+            journal.move(entry, State.ARMED, State.ARMED, by=worker, judged=True, **reply)
+        except ClaimLost:  # another machine has just judged it
+            entry = journal.entry(kept.number)
+        else:
+            return
 
     # The item was taken away before the response could be recorded.
     def record(after: State, facts: Mapping[str, Any]) -> None:
         told = {**reply, **facts}
         journal.report_late(kept.number, kept.attempt, after, by=worker, **told)
 
-    _judge(attrs.evolve(entry, **reply), service, None, record)
+    _judge(journal, attrs.evolve(entry, **reply), service, None, record)
 
 
 def release(journal: Journal, service: Service, worker: str) -> list[Entry]:
     """Release the items of *worker*, which has stopped, and return them."""
     found: list[Entry] = []
     for entry in journal.owned_by(worker):
-        with suppress(ClaimLost):  # another worker recovers the same one at this moment
-            found.append(release_item(journal, entry, service))
+        current, judged = entry, None
+        while current.owner == worker and current != judged:
+            try:
+                found.append(release_item(journal, current, service))
+                break
+            except ClaimLost:  # its response has arrived, or somebody recovers it at this moment
+                current, judged = journal.entry(entry.number), current
     return found
 
 
@@ -90,16 +120,18 @@ def release_item(
     given: dict[str, Any] = {} if reason is None else {"reason": reason}
 
     def record(after: State, facts: Mapping[str, Any]) -> None:
-        journal.move(entry, entry.state, after, by=entry.owner, **{**facts, "owner": None})
+        told = {**facts, "owner": None}
+        journal.move(entry, entry.state, after, by=entry.owner, judged=True, **told)
 
     if entry.state is State.ARMED:
-        _judge(entry, service, reason, record)
+        _judge(journal, entry, service, reason, record)
     else:
         record(State.QUEUED if entry.state is State.CLAIMED else entry.state, given)
     return journal.entry(entry.number)
 
 
 def _judge(
+    journal: Journal,
     entry: Entry,
     service: Service,
     reason: str | None,
@@ -114,6 +146,8 @@ def _judge(
         record(*judge_kept_reply(entry, service, wall=time.time()))
     except (JournalUnusable, ClaimLost):
         raise
+    except TaskTaken:
+        record(*verdict(taken_task(journal, candidate or "")))
     except Exception as error:  # noqa: BLE001  it concerns this item only
         said = reason or f"{type(error).__name__}: {error}"
         kept = f"its response was kept, but cannot be recorded ({said})"

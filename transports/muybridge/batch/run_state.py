@@ -12,6 +12,7 @@ import attrs
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import UnknownAmount
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.storable_values import one_line
@@ -182,6 +183,12 @@ class Run:
                 self.stopped = str(error)
                 self.over_budget = isinstance(error, OverBudget)
         self.event(entry, What.POSTPONED, str(error))
+
+    def miss_amount(self, entry: Entry, error: UnknownAmount) -> None:
+        """Report at the end that *entry* is not sent, because of *error*; the other items are."""
+        with self.lock:
+            if not self.stopped:
+                self.stopped, self.over_budget = f"{entry.label}: {error}", True
 
     def fail(self, error: BaseException) -> None:
         """Stop the run because of *error*. The first one is raised, with the others' notes."""

@@ -35,7 +35,7 @@ import attrs
 from muybridge.base_client import DrivenClient
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, OverBudget
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, OverBudget, UnknownAmount
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
@@ -295,7 +295,7 @@ class Scheduler:
             if ended is not None:
                 self._awaited(work, ended)
         elif ended is not None:
-            work.not_joined(str(ended.error))
+            work.left_queued(f"an identical request was sent before: {ended.error}")
             self._finish(work)
 
     def _take_end(
@@ -329,6 +329,10 @@ class Scheduler:
                 if sent.request.paid:
                     work.arm(sent.deadline - self._driver.runtime.now(), booking)
                 may_send = True
+            except UnknownAmount as error:
+                work.left_queued(str(error))
+                self._run.miss_amount(work.entry, error)
+                self._finish(work)
             except OverBudget as error:
                 self._withhold(work, sent, error)
         return may_send
@@ -364,7 +368,7 @@ class Scheduler:
         if paid:
             task = next((event.task for event in events if isinstance(event, Submitted)), None)
             created = task if task is not None or ended is None else ended.error
-            work.record.conclude(created, failure)
+            created = work.record.conclude(created, failure, shares=self._run.settings.local)
             work.tracker.tell_end(events)
             if not work.created(created, self._driver.runtime.now):
                 self._finish(work)

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -17,7 +18,7 @@ from muybridge.batch.events import SETTLED
 from muybridge.batch.items import BatchProblem, InvalidBatch, Source, checked_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.limits.rate import check_rate
-from muybridge.batch.opening import add_new, check_service
+from muybridge.batch.opening import check_same_items, check_service
 from muybridge.batch.port import SharedJournal, Stray
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.batch.stores.places import check_place, place_for_all
@@ -127,7 +128,8 @@ def submit(
 ) -> SharedReport:
     """Begin *batch*, or add items to it. Nothing is sent: workers do that.
 
-    Submitting the same items again changes nothing; items may be appended to them.
+    Submitting the same items again changes nothing; items may be appended to them. If anything is
+    refused, nothing has changed.
 
     Args:
         batch: The batch.
@@ -140,7 +142,8 @@ def submit(
         budget: What all creates of the batch may consume together, whichever machines send them, or
             None to leave it unchanged. A batch that was begun without a budget cannot get one
             later.
-        prices: What they cost, if the budget limits that.
+        prices: What they cost, if the budget limits that. They also apply to items that were added
+            without them and are not sent yet.
         out: Where workers store the results: `s3://BUCKET/PREFIX`, or a folder that has the same
             absolute path on every machine; or None to leave it unchanged. Without one, each worker
             needs its own. Running workers keep the old place.
@@ -167,25 +170,30 @@ def submit(
         said = f"it must have 1 to {LONGEST_NAME} characters, all of them printable"
         raise InvalidBatch([BatchProblem("the name", "", said)])
     check_rate(rate)
+    check_budget(budget)
     place = None if out is None else place_for_all(out)
     named = service.require_base_url()
     with ExitStack() as stack:
         items = stack.enter_context(checked_items(source, service.gave_out))
-        check_budget(budget, items, prices)
+        given: dict[str, Any] = {"budget": budget, "prices": prices, "out": place, "rate": rate}
         journal = stack.enter_context(
-            PostgresJournal.create(
-                batch.url, batch.name, named, items, budget=budget, prices=prices, out=place
-            )
+            PostgresJournal.create(batch.url, batch.name, named, items, **given)
         )
         check_service(journal, named)
         if not journal.is_new:
-            if budget is not None:
-                journal.limit_budget(budget)
-            if place is not None:
-                journal.store_in(place)
-            add_new(journal, items)
-        if rate is not None:
-            journal.limit_rate(rate)
+            # All of it or nothing. What workers wait for is locked last.
+            with journal.transaction():
+                known = check_same_items(journal, items)
+                if budget is not None or prices is not None:
+                    journal.complete_needs(budget)
+                if len(items) > known:
+                    journal.add(islice(items, known, None), after=known, budget=budget)
+                if place is not None:
+                    journal.store_in(place)
+                if budget is not None:
+                    journal.limit_budget(budget)
+                if rate is not None:
+                    journal.limit_rate(rate)
         return report_of(batch, journal)
 
 

@@ -224,7 +224,7 @@ def entry_record(entry: Entry) -> dict[str, Any]:
         {
             **attributes(entry, "number", "name", "family", "state"),
             "task": entry.task_id,
-            "candidate_id": entry.candidate,
+            "candidate_id": entry.possible_id,
             **attributes(entry, "reason", "path", "size", "sha256"),
         }
     )

@@ -196,7 +196,7 @@ def _say_stray(stray: Stray, report: SharedReport, *, adoptable: Container[int])
 
 def _named(entry: Entry) -> str:
     """Return a note about the id that the response to an ambiguous item names, or ""."""
-    named = entry.candidate if entry.state is State.AMBIGUOUS else None
+    named = entry.possible_id if entry.state is State.AMBIGUOUS else None
     if named is None or not is_identifier(named):
         return ""
     return f"; the response names {shown_id(named)}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost
+from muybridge.batch.journal_errors import ClaimLost, TaskTaken
 from muybridge.batch.port import Journal
 
 if TYPE_CHECKING:
@@ -73,8 +73,9 @@ def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:
         step = None if decided is None else _step(decided)
     if step is not None:
         after, facts = step
-        with suppress(ClaimLost):  # somebody has just decided about the item
-            journal.move(entry, State.AMBIGUOUS, after, by=None, **facts)
+        # Somebody has just decided about the item, or another one has that task.
+        with suppress(ClaimLost, TaskTaken):
+            journal.move(entry, State.AMBIGUOUS, after, by=None, judged=True, **facts)
 
 
 def _step(decided: Purchased) -> tuple[State, dict[str, Any]] | None:

@@ -2,13 +2,14 @@
 
 If its create is in a ledger, the decision settles its entry there as well. `step_of` finds out
 whether a decision applies and changes nothing, so that a whole table of decisions can be checked
-before the first one is applied by `apply`.
+before the first one is applied. `apply_all` records all of them, or none if an item has changed
+since it was read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,15 @@ import attrs
 
 from muybridge.batch.decisions.in_ledger import NO_REPLY, settle
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost
+from muybridge.batch.journal_errors import ClaimLost, TaskTaken
+from muybridge.batch.journaled_create import named_task
 from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family
 from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Task, as_task
+from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
     from muybridge.ledger import Ledger
@@ -84,14 +87,14 @@ def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
 def abandon(out: Place, item: int | str) -> Entry:
     """Leave an ambiguous item as it is: it is neither waited for nor resubmitted.
 
-    This also applies to an item whose task was named by `adopt`.
+    This also applies to an item whose task was named by `adopt`, and to one that is not sent yet.
 
     Args:
         out: The folder of the batch, or a batch in a database.
         item: The item's number or name.
 
     Raises:
-        CannotResolve: The item is not ambiguous.
+        CannotResolve: The item is neither ambiguous nor queued, or its response has arrived.
         JournalUnusable: The journal cannot be used.
         LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
     """
@@ -154,9 +157,16 @@ def step_of(
                     f"{entry.label} may have been accepted and charged: say that you may pay "
                     "twice (--i-may-pay-twice)"
                 )
-    other = entry.state is State.REFUSED if after is State.QUEUED else _was_adopted(entry)
+    match choice:
+        case Choice.RESUBMIT:
+            other = entry.state is State.REFUSED
+        case Choice.ABANDON:
+            other = _was_adopted(entry) or (entry.state is State.QUEUED and entry.owner is None)
+        case Choice.ADOPT:
+            other = _was_adopted(entry)
     if entry.state is not State.AMBIGUOUS and not other:
         raise CannotResolve(f"{entry.label} is {entry.state}: there is nothing to decide about it")
+    _check_response(journal, entry, task)
     if after is not State.ABANDONED:
         facts = {**NO_REPLY, **facts}
     if after is State.QUEUED:
@@ -167,20 +177,40 @@ def step_of(
     return Step(entry=entry, after=after, facts=facts, in_ledger=in_ledger)
 
 
-def apply(journal: Journal, step: Step) -> Entry:
-    """Record a decision in the ledger and in the journal, and return the item as it is then.
+def apply_all(journal: Journal, steps: Sequence[Step]) -> tuple[Entry, ...]:
+    """Record decisions in the ledger and in the journal, and return the items as they are then.
 
     Raises:
-        CannotResolve: Another process has moved the item since the step was checked.
+        CannotResolve: An item has changed since its step was checked, or another one has the task
+            by now. Nothing was decided.
         LedgerUnusable: The ledger cannot be used. Nothing was decided.
     """
-    entry = step.entry
     try:
-        settle(entry, step.in_ledger)
-        journal.move(entry, entry.state, step.after, by=None, **step.facts)
+        with journal.transaction():
+            for step in steps:
+                _move(journal, step)
+            for step in steps:
+                settle(step.entry, step.in_ledger)
     except ClaimLost as error:
         raise CannotResolve(str(error)) from None
-    return journal.entry(entry.number)
+    return tuple(journal.entry(step.entry.number) for step in steps)
+
+
+def apply(journal: Journal, step: Step) -> Entry:
+    """Record a decision as `apply_all` does, and return the item."""
+    (entry,) = apply_all(journal, [step])
+    return entry
+
+
+def _move(journal: Journal, step: Step) -> None:
+    entry = step.entry
+    try:
+        journal.move(entry, entry.state, step.after, by=None, judged=True, **step.facts)
+    except TaskTaken:
+        raise CannotResolve(
+            f"task {step.facts['candidate']} is another item's already, so it cannot be "
+            f"{entry.label}"
+        ) from None
 
 
 def find(journal: Journal, item: int | str) -> Entry:
@@ -217,6 +247,21 @@ def _adopted(
         "began": time.time() if adopted.began_at is None else adopted.began_at,
     }
     return State.SUBMITTED, lambda ledger, key: ledger.adopt(key, adopted), facts
+
+
+def _check_response(journal: Journal, entry: Entry, task: Task | None) -> None:
+    """Check that the response of an ambiguous item does not say what has become of it.
+
+    Raises:
+        CannotResolve: It names the item's task, which is not *task*.
+    """
+    known = named_task(entry) if entry.state is State.AMBIGUOUS else None
+    if known is None or known == (task and task.id) or journal.label_of_task(known) is not None:
+        return
+    raise CannotResolve(
+        f"the response to {entry.label} has arrived: it is task {shown_id(known)}. Run the batch "
+        f"again, which waits for that task, or adopt it"
+    )
 
 
 def _abandoned(ledger: Ledger, key: str) -> None:

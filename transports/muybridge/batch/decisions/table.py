@@ -3,7 +3,7 @@
 `decision_table` lists the ambiguous items. A person looks at the account, fills in the columns
 `decision` and `task`, and `resolve_all` reads the table back. Such a table is edited by hand, in a
 spreadsheet, and may be sorted, cut or that of another batch. So every line is checked before the
-first decision is applied, and every problem is reported with its line.
+first decision is recorded, and every problem is reported with its line.
 
 The names and prompts of a batch may come from anybody, and a spreadsheet computes cells that begin
 like formulas. Such cells get an apostrophe in front, which spreadsheets hide.
@@ -20,7 +20,7 @@ from typing import Final
 
 import attrs
 
-from muybridge.batch.decisions.items import CannotResolve, Choice, Step, apply, find, step_of
+from muybridge.batch.decisions.items import CannotResolve, Choice, Step, apply_all, find, step_of
 from muybridge.batch.items import BatchProblem
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.port import Journal
@@ -126,8 +126,7 @@ def resolve_all(
 
     Raises:
         InvalidDecisions: Some decisions do not apply; all problems are listed.
-        CannotResolve: Another process changed an item after the check. Only in this case, the
-            decisions before it are already recorded.
+        CannotResolve: Another process changed an item after the check. None was recorded.
         JournalUnusable: The journal cannot be used.
         LedgerUnusable: The ledger with a create cannot be used.
         OSError: The file cannot be read.
@@ -156,7 +155,7 @@ def resolve_all(
             steps += [] if step is None else [step]
         if problems:
             raise InvalidDecisions(problems)
-        return tuple(apply(journal, step) for step in steps)
+        return apply_all(journal, steps)
 
 
 class _Checks:
@@ -285,7 +284,7 @@ def _described(entry: Entry) -> Iterator[str]:
     for name in ("model", "prompt"):
         value = request.get(name)
         yield readable(value, _SHOWN) if isinstance(value, str) else ""
-    yield entry.candidate or ""
+    yield entry.possible_id or ""
     yield entry.reason or ""
     yield ""
     yield ""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +23,7 @@ import attrs
 
 from muybridge.batch.items import BatchProblem, InvalidBatch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.journal_errors import OverBudget
+from muybridge.batch.journal_errors import OverBudget, UnknownAmount
 from muybridge.ledger.budget import KNOWN_BY, Amounts, Budget, BudgetUse, Measure
 from muybridge_protocol.estimates import PriceList, Sum, estimate_of
 from muybridge_protocol.families import find_family
@@ -48,8 +48,15 @@ class Spending:
         """Return the sums with one create more.
 
         Raises:
-            OverBudget: It does not fit into the budget.
+            OverBudget: It does not fit into the budget. `UnknownAmount` if nobody knows whether it
+                would.
         """
+        for one in budget.limits:
+            if needs[one] is None:
+                how = "with its price" if one is Measure.COST else "without that limit"
+                raise UnknownAmount(
+                    f"{_unknown(budget, one)}. Submit the batch again {how}, or abandon the item"
+                )
         exceeded = budget.exceeded_by(needs, self.amounts)
         if exceeded is not None:
             raise OverBudget(exceeded)
@@ -130,28 +137,30 @@ def check_change(budget: Budget, use: BudgetUse | None) -> None:
         raise InvalidBatch([BatchProblem("the budget", "", f"{said}; use another batch")])
 
 
-def check_budget(budget: Budget | None, items: Iterable[NewItem], prices: PriceList | None) -> None:
-    """Check that *budget* can be kept for *items*, before any of them is recorded.
+def _unknown(budget: Budget, measure: Measure) -> str:
+    """Return that a limit cannot be checked for an item."""
+    theirs = "cost is" if measure is Measure.COST else f"{measure} are"
+    return f"{budget.named(measure)} cannot be checked, because its {theirs} unknown"
+
+
+def check_budget(budget: Budget | None) -> None:
+    """Check that *budget* can be one of a batch.
 
     Raises:
-        InvalidBatch: Some items need an unknown amount of what is limited.
         ValueError: It is a budget for a period.
     """
-    if budget is None:
-        return
-    if budget.per is not None:
+    if budget is not None and budget.per is not None:
         raise ValueError("the budget of a batch is one for the whole batch: leave `per` out")
-    limited = [one for one in budget.limits if one is not Measure.CREATES]
-    if not limited:
-        return
-    problems: list[BatchProblem] = []
-    for number, item in enumerate(items, start=1):
-        needs = needs_of(item, prices)
-        missing = [one for one in limited if needs[one] is None]
-        for one in missing:
-            theirs = "cost is" if one is Measure.COST else f"{one} are"
-            said = f"{budget.named(one)} cannot be checked, because its {theirs} unknown"
-            said += f". {KNOWN_BY.get(one, 'Leave that limit out')}"
-            problems.append(BatchProblem(f"item {number}", one.value, said))
-    if problems:
-        raise InvalidBatch(problems)
+
+
+def unknown_amounts(budget: Budget, number: int, needs: Amounts) -> list[BatchProblem]:
+    """Return what *budget* limits of which nobody knows how much the item *number* needs."""
+    return [
+        BatchProblem(
+            f"item {number}",
+            one.value,
+            f"{_unknown(budget, one)}. {KNOWN_BY.get(one, 'Leave that limit out')}",
+        )
+        for one in budget.limits
+        if needs[one] is None
+    ]

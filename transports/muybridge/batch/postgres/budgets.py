@@ -39,9 +39,15 @@ def limit(db: Connection, batch: int, budget: Budget) -> None:
     db.execute(_LIMIT, (written_budget(budget), batch))
 
 
-def use_of(db: Connection, batch: int) -> BudgetUse | None:
-    """Return how far the budget is used up, or None if there is none."""
-    row = db.execute(_READ, (batch,)).fetchone()
+def use_of(db: Connection, batch: int, *, locks: bool = False) -> BudgetUse | None:
+    """Return how far the budget is used up, or None if there is none.
+
+    Args:
+        db: The database.
+        batch: The batch.
+        locks: Whether nobody else may change it before this transaction ends.
+    """
+    row = db.execute(_LOCK if locks else _READ, (batch,)).fetchone()
     if row is None:
         return None
     spent = Spending.read(row[1]).amounts

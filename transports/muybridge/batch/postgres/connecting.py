@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
+from muybridge.batch.journal_errors import JournalAway, JournalUnusable, TaskTaken, Unstorable
 from muybridge_protocol.records.json import readable
 
 try:
@@ -123,6 +123,17 @@ def _within(steps: Any, seconds: float) -> Generator[Any, Any, Any]:
             waits_for = steps.send(happened)
     except StopIteration as ended:
         return ended.value
+
+
+@contextmanager
+def telling_taken(index: str) -> Generator[None, None, None]:
+    """Tell if the block violates the unique *index* of the tasks of items."""
+    try:
+        yield
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name != index:
+            raise
+        raise TaskTaken("the task belongs to another item") from error
 
 
 @contextmanager

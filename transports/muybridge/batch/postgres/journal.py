@@ -20,21 +20,26 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
+from muybridge.batch.items import BatchProblem, InvalidBatch
 from muybridge.batch.journal_entries import (
+    JUDGED,
     Entry,
     NewItem,
     State,
     check_step,
     label_of,
     late_step,
+    names_task,
     storable_facts,
     storable_texts,
     stray_values,
+    task_id_in,
 )
 from muybridge.batch.journal_errors import (
     DAMAGED,
@@ -44,17 +49,27 @@ from muybridge.batch.journal_errors import (
     StillSending,
 )
 from muybridge.batch.limits.rate import Permits, check_rate, stored_rate
-from muybridge.batch.limits.spending import check_change, needs_of, written_amounts
+from muybridge.batch.limits.spending import (
+    check_change,
+    needs_of,
+    read_amounts,
+    unknown_amounts,
+    written_amounts,
+)
 from muybridge.batch.port import Stray
 from muybridge.batch.postgres import budgets, rates, schema, tables
-from muybridge.batch.postgres.connecting import Connection, connect, named, telling
+from muybridge.batch.postgres.connecting import (
+    Connection,
+    connect,
+    named,
+    telling,
+    telling_taken,
+)
 from muybridge.batch.storable_values import storable
 from muybridge.ledger.budget import Budget, BudgetUse
-from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.records.convert import structure, wire_names
-from muybridge_protocol.records.json import InvalidJson
-from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.records.json import InvalidJson, read_object
 
 LEASE: Final = 30.0
 """Seconds for which a registration holds."""
@@ -66,6 +81,7 @@ _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
 _OF_A_STRAY: Final = tuple(wire_names(Stray))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM muybridge_items WHERE batch = %(batch)s"  # noqa: S608  our own names
+_RETURNED: Final = f"RETURNING {', '.join(f'items.{name}' for name in _COLUMNS)}"
 
 
 class PostgresJournal:
@@ -102,7 +118,7 @@ class PostgresJournal:
         self._steps = self._db.cursor()  # a new one for each step takes a tenth longer
         try:
             with telling(self._place):
-                self._id, self.id, self._service, self.out = self._found(self._db)
+                self._id, self.id, self._service, self.out, self._first = self._found(self._db)
                 self._has_budget = budgets.use_of(self._db, self._id) is not None
         except BaseException:
             self._db.close()
@@ -120,6 +136,7 @@ class PostgresJournal:
         budget: Budget | None = None,
         prices: PriceList | None = None,
         out: str | None = None,
+        rate: float | None = None,
     ) -> Self:
         """Begin a batch, unless another process has just done so, and open its journal.
 
@@ -134,8 +151,11 @@ class PostgresJournal:
             budget: What its creates may consume in all, or None for no limit.
             prices: What they cost, if the budget limits that.
             out: Where its results go, or None if each worker has its own place.
+            rate: Requests a second of everybody at this service, infinity for no limit, or None to
+                leave it unchanged.
 
         Raises:
+            InvalidBatch: An item needs an unknown amount of what the budget limits.
             JournalUnusable: It cannot be written.
             Unstorable: An item cannot be recorded.
         """
@@ -154,8 +174,9 @@ class PostgresJournal:
                 if begun is not None:
                     if budget is not None:
                         budgets.begin(db, begun[0], budget)
-                    counted = budget is not None
-                    _insert(db, begun[0], 1, _with_needs(items, prices, counted=counted))
+                    _insert(db, begun[0], 1, _with_needs(items, prices, budget, first=1))
+                    if rate is not None:
+                        rates.limit(db, _text(service), stored_rate(rate))
         journal = cls(url, batch, lease=lease)
         journal.prices = prices
         journal.is_new = begun is not None
@@ -195,10 +216,16 @@ class PostgresJournal:
 
     # Items
 
-    def add(self, items: Iterable[NewItem], *, after: int) -> None:
+    def add(self, items: Iterable[NewItem], *, after: int, budget: Budget | None = None) -> None:
         """Add items after the last one, which is *after*, all of them or none.
 
+        Args:
+            items: The items.
+            after: The number of the last item.
+            budget: The one that the batch is about to get, or None to keep its own.
+
         Raises:
+            InvalidBatch: An item needs an unknown amount of what the budget limits.
             JournalUnusable: Another process has just added items.
             Unstorable: An item cannot be recorded.
         """
@@ -212,7 +239,9 @@ class PostgresJournal:
                 raise JournalUnusable(
                     f"{self.name}: another process has just added items. Run the batch again."
                 )
-            needed = _with_needs(items, self.prices, counted=self._has_budget)
+            use = budgets.use_of(self._db, self._id)
+            limited = None if use is None else budget or use.budget
+            needed = _with_needs(items, self.prices, limited, first=after + 1)
             _insert(self._db, self._id, after + 1, needed)
 
     def entries(self, state: State | None = None) -> Iterator[Entry]:
@@ -325,9 +354,14 @@ class PostgresJournal:
                 continue
             after = State.CLAIMED if state is State.QUEUED else state
             steps = {"owner": owner, "state": state, "after": after, "besides": passed}
-            if (number := self._value(schema.TAKE, **steps)) is not None:
-                return self.entry(cast("int", number))
+            # In one statement: what is read later may belong to another worker by then.
+            for entry in self._entries(f"{schema.TAKE} {_RETURNED}", **steps):
+                return entry
         return None
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Return a context whose steps are all recorded at its end, or none of them."""
+        return self._transaction()
 
     def arm(self, entry: Entry, attempt: int, *, by: str, lasts: float) -> None:
         """Record that the create number *attempt* of a claimed item is about to be sent.
@@ -345,7 +379,15 @@ class PostgresJournal:
                 budgets.reserve(self._db, self._id, entry.number)
 
     def move(
-        self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
+        self,
+        entry: Entry,
+        before: State,
+        after: State,
+        *,
+        by: str | None,
+        judged: bool = False,
+        shares: bool = False,
+        **facts: Any,
     ) -> None:
         """Move an item durably from the state *before* to *after*.
 
@@ -354,23 +396,30 @@ class PostgresJournal:
             before: Its current state.
             after: Its next state, or the same one to set only columns.
             by: The worker that owns it, or None.
+            judged: Whether the step was decided by what *entry* says of its create.
+            shares: Whether other items may have its task as well.
             **facts: Columns to set.
 
         Raises:
-            ClaimLost: It is not in the state *before*, or not the worker's. `StillSending` if it is
-                to be sent again while its create may be under way.
+            ClaimLost: It is not in the state *before*, not the worker's, or not as it was judged.
+                `StillSending` if it is to be sent again while its create may be under way.
+            TaskTaken: Its task belongs to another item.
             Unstorable: A column cannot be stored. The item is unchanged.
             ValueError: There is no such step, or it is for `arm` to take.
         """
         check_step(before, after)
         if after is State.ARMED and before is not after:
             raise ValueError("only `arm` arms an item: it checks the worker's lease")
-        names, values = _assignments(facts)
+        named = names_task(before, after, by)
+        names, values = self._assignments(facts, names_task=named, shares=shares)
         step = {"number": entry.number, "before": before, "after": after, "by": by}
+        step["wall"] = time.time()
+        statement = schema.MOVE.format(facts=names)
+        if judged:
+            statement += schema.AS_JUDGED
+            step |= {f"judged_{name}": getattr(entry, name) for name in JUDGED}
         releases = before is State.ARMED and after in budgets.RELEASING
-        if self._count_change(
-            schema.MOVE.format(facts=names), entry.number, {**step, **values}, releases=releases
-        ):
+        if self._count_change(statement, entry.number, {**step, **values}, releases=releases):
             return
         if (before, after, by) == (State.AMBIGUOUS, State.QUEUED, None):
             self.check_ended(entry)
@@ -382,7 +431,7 @@ class PostgresJournal:
         Raises:
             StillSending: It may still be under way.
         """
-        left = self._value(schema.STILL_SENDING, number=entry.number)
+        left = self._value(schema.STILL_SENDING, number=entry.number, wall=time.time())
         if left is not None:
             raise StillSending(
                 f"the request of {entry.label} may still be under way: try again in "
@@ -398,10 +447,11 @@ class PostgresJournal:
             Whether the item took it; otherwise it is a stray.
 
         Raises:
+            TaskTaken: Its task belongs to another item. Nothing was recorded.
             ValueError: No response leads to *after*.
         """
         reached, facts = late_step(after, facts)
-        names, values = _assignments(facts)
+        names, values = self._assignments(facts, names_task=True)
         step = {"number": number, "attempt": attempt, "after": reached, "by": by}
         if self._count_change(
             schema.REPORT_LATE.format(facts=names),
@@ -438,10 +488,35 @@ class PostgresJournal:
         Raises:
             InvalidBatch: It was begun without one, or what is limited was not counted.
         """
-        with telling(self._place):
-            use = budgets.use_of(self._db, self._id)
+        with self._transaction():
+            use = budgets.use_of(self._db, self._id, locks=True)
             check_change(budget, use)
             budgets.limit(self._db, self._id, budget)
+
+    def complete_needs(self, budget: Budget | None) -> None:
+        """Fill in what unsent items need, as far as it was unknown and the prices tell it now.
+
+        Args:
+            budget: The one that the batch is about to get, or None to keep its own.
+
+        Raises:
+            InvalidBatch: An item that is not sent yet needs an unknown amount of what it limits.
+        """
+        problems: list[BatchProblem] = []
+        last = 0
+        while rows := self._rows(schema.UNKNOWN_NEEDS, last=last, page=_PAGE):
+            for number, state, family, body, written in rows:
+                last = number
+                item = NewItem(name="", stem="", family=family, body=read_object(body))
+                told, needs = needs_of(item, self.prices), read_amounts(written)
+                needs = {one: told[one] if it is None else it for one, it in needs.items()}
+                values = {"number": number, "before": written, "needs": written_amounts(needs)}
+                if values["needs"] != written:
+                    self._change(schema.COMPLETE_NEEDS, **values)
+                if budget is not None and state != State.REFUSED:
+                    problems += unknown_amounts(budget, number, needs)
+        if problems:
+            raise InvalidBatch(problems)
 
     def budget_use(self) -> BudgetUse | None:
         """Return how far the budget is used up, or None if there is none."""
@@ -472,18 +547,28 @@ class PostgresJournal:
 
     # The database
 
-    def _found(self, db: Connection) -> tuple[int, str, str, str | None]:
-        """Return the number, the id and the service of the batch, and where its results go."""
+    def _found(self, db: Connection) -> tuple[int, str, str, str | None, int | None]:
+        """Return what is known of the batch.
+
+        Returns:
+            Its number, its id, its service, where its results go, and the number of the first batch
+            at this service, if the tables have a column for it.
+        """
         found: tuple[Any, ...] | None = None
         if tables.are_there(db):
-            out = "out" if tables.version_of(db, self._place) >= tables.WITH_OUT else "NULL"
+            version = tables.version_of(db, self._place)
+            out = "out" if version >= tables.WITH_OUT else "NULL"
+            first = "NULL"
+            if version >= tables.WITH_OWN_TASKS:
+                first = "(SELECT min(id) FROM muybridge_batches WHERE service = batches.service)"
             found = db.execute(
-                f"SELECT id, uid, service, {out} FROM muybridge_batches WHERE name = %s".encode(),  # noqa: S608  our own names
+                f"SELECT id, uid, service, {out}, {first} FROM muybridge_batches AS batches "  # noqa: S608  our own names
+                "WHERE name = %s".encode(),
                 (_text(self.batch),),
             ).fetchone()
         if found is None:
             raise JournalMissing(f"There is no batch {self.batch!r} in {self._place}.")
-        return found[0], found[1], found[2], found[3]
+        return found[0], found[1], found[2], found[3], found[4]
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         with telling(self._place):
@@ -500,7 +585,7 @@ class PostgresJournal:
 
     def _change(self, statement: str, **values: object) -> bool:
         """Execute a statement durably, and return whether it changed a row."""
-        with telling(self._place):
+        with telling(self._place), telling_taken("muybridge_tasks"):
             done = self._steps.execute(statement.encode(), {"batch": self._id, **values})
             return int(done.rowcount) == 1
 
@@ -526,19 +611,46 @@ class PostgresJournal:
             yield
 
     def _select(self, rest: str, **values: object) -> list[Entry]:
-        rows = self._rows(f"{_SELECT} {rest}", **values)
+        return self._entries(f"{_SELECT} {rest}", **values)
+
+    def _entries(self, statement: str, **values: object) -> list[Entry]:
+        rows = self._rows(statement, **values)
         try:
             return [structure(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
         except InvalidJson as error:
             raise JournalUnusable(f"{self.name} is damaged ({error}). {DAMAGED}") from error
 
+    def _assignments(
+        self, facts: Mapping[str, Any], *, names_task: bool, shares: bool = False
+    ) -> tuple[str, dict[str, object]]:
+        """Return *facts* as the end of a SET clause, and its values."""
+        values = {name: _stored(value) for name, value in storable_facts(facts).items()}
+        if "token" in values:
+            task = task_id_in(facts["token"])
+            values["task"] = None if task is None else _text(task)
+            if names_task and self._first is not None:
+                values["service"] = None if shares else self._first
+        return "".join(f", {name} = %({name})s" for name in values), values
+
 
 def _with_needs(
-    items: Iterable[NewItem], prices: PriceList | None, *, counted: bool
+    items: Iterable[NewItem], prices: PriceList | None, budget: Budget | None, *, first: int
 ) -> Iterator[tuple[NewItem, str | None]]:
-    """Yield each item with what its create consumes, or None if nobody counts that."""
-    for item in items:
-        yield item, written_amounts(needs_of(item, prices)) if counted else None
+    """Yield each item with what its create consumes, or None if nobody counts that.
+
+    Raises:
+        InvalidBatch: At the end, if some need an unknown amount of what the budget limits.
+    """
+    problems: list[BatchProblem] = []
+    for number, item in enumerate(items, start=first):
+        if budget is None:
+            yield item, None
+            continue
+        needs = needs_of(item, prices)
+        problems += unknown_amounts(budget, number, needs)
+        yield item, written_amounts(needs)
+    if problems:
+        raise InvalidBatch(problems)
 
 
 def _insert(
@@ -551,21 +663,6 @@ def _insert(
     # Without statistics, a step may read the whole batch to find one item. SKIP_LOCKED, because the
     # database collects them itself when it cleans up, and that may take hours.
     db.execute("ANALYZE (SKIP_LOCKED) muybridge_items")
-
-
-def _assignments(facts: dict[str, Any]) -> tuple[str, dict[str, object]]:
-    """Return *facts* as the end of a SET clause, and its values."""
-    values = {name: _stored(value) for name, value in storable_facts(facts).items()}
-    if "token" in values:
-        values["task"] = _task_id(values["token"])
-    return "".join(f", {name} = %({name})s" for name in values), values
-
-
-def _task_id(token: object) -> str | None:
-    try:
-        return _text(Task.from_token(str(token)).id) if token is not None else None
-    except InvalidToken:
-        return None
 
 
 def _stored(value: object) -> object:

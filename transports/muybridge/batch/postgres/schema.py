@@ -13,20 +13,33 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 2
+from muybridge.batch.journal_entries import JUDGED
+
+VERSION: Final = 3
+
+_TASKS: Final = """
+CREATE UNIQUE INDEX muybridge_tasks ON muybridge_items (task, service) WHERE task IS NOT NULL;
+"""
+"""A task of a service belongs to one item. The service is told by the number of its first batch."""
 
 UPGRADES: Final = {
     1: """
     ALTER TABLE muybridge_batches ADD COLUMN out text;
     UPDATE muybridge_schema SET version = 2;
-    """
+    """,
+    2: f"""
+    ALTER TABLE muybridge_items ADD COLUMN service bigint;
+    DROP INDEX muybridge_tasks;
+    {_TASKS}
+    UPDATE muybridge_schema SET version = 3;
+    """,  # noqa: S608  our own names
 }
 """How tables of an earlier version become those of the next one.
 
 `submit` upgrades them. Until then, everybody else reads and writes them as they are.
 """
 
-TABLES: Final = """
+TABLES: Final = f"""
 CREATE TABLE muybridge_schema (version bigint NOT NULL);
 CREATE TABLE muybridge_batches (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -61,6 +74,7 @@ CREATE TABLE muybridge_items (
     reply bytea,
     token text,
     task text,
+    service bigint,
     candidate text,
     result text,
     expires float8,
@@ -82,7 +96,7 @@ CREATE INDEX muybridge_owned_items ON muybridge_items (batch, owner) WHERE owner
 CREATE INDEX muybridge_ambiguous_items ON muybridge_items (batch, number)
     WHERE state = 'ambiguous';
 CREATE INDEX muybridge_named_items ON muybridge_items (batch, name) WHERE name <> '';
-CREATE INDEX muybridge_tasks ON muybridge_items (batch, task) WHERE task IS NOT NULL;
+{_TASKS}
 CREATE TABLE muybridge_strays (
     batch bigint NOT NULL REFERENCES muybridge_batches,
     number bigint NOT NULL,
@@ -132,8 +146,8 @@ CREATE TRIGGER muybridge_added_items AFTER INSERT ON muybridge_items
     FOR EACH STATEMENT EXECUTE FUNCTION muybridge_count_items();
 CREATE TRIGGER muybridge_moved_items AFTER UPDATE OF state ON muybridge_items
     FOR EACH ROW WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION muybridge_count_items();
-INSERT INTO muybridge_schema VALUES (2);
-"""
+INSERT INTO muybridge_schema VALUES ({VERSION});
+"""  # noqa: S608  our own names
 
 # The row lock makes whoever declares the worker dead wait for this statement, or this statement
 # find it dead. MATERIALIZED keeps the planner from running a part once for each row.
@@ -154,7 +168,7 @@ GROUP BY state HAVING sum(items) > 0
 WITH_TASK: Final = """
 SELECT number, items.name, batches.name
 FROM muybridge_batches AS batches JOIN muybridge_items AS items ON items.batch = batches.id
-WHERE service = %(service)s AND task = %(task)s
+WHERE batches.service = %(service)s AND task = %(task)s
 ORDER BY batches.id <> %(batch)s LIMIT 1
 """
 
@@ -212,7 +226,6 @@ WITH {_ALIVE},
     )
 UPDATE muybridge_items AS items SET state = %(after)s, owner = %(owner)s FROM picked
 WHERE items.batch = %(batch)s AND items.number = picked.number
-RETURNING items.number
 """  # noqa: S608  our own names
 
 ARM: Final = f"""
@@ -230,14 +243,24 @@ UPDATE muybridge_items SET state = %(after)s{facts}
 WHERE batch = %(batch)s AND number = %(number)s AND state = %(before)s
     AND owner IS NOT DISTINCT FROM %(by)s
     AND (%(after)s <> 'queued' OR %(before)s <> 'ambiguous'
-        OR sending_until IS NULL OR sending_until <= clock_timestamp())
+        OR sending_until IS NULL
+        OR sending_until <= least(clock_timestamp(), to_timestamp(%(wall)s::float8)))
 """
-"""The last condition holds up a person who resubmits while the create may be under way."""
+"""The last condition holds up a person who resubmits while the create may be under way.
+
+The database's clock may have been set forward meanwhile, so the person's machine must agree.
+"""
+
+AS_JUDGED: Final = "".join(
+    f"    AND {name} IS NOT DISTINCT FROM %(judged_{name})s\n" for name in JUDGED
+)
+"""What `MOVE` says besides if the step was decided by what was read of the item."""
 
 STILL_SENDING: Final = """
-SELECT extract(epoch FROM sending_until - clock_timestamp())::float8 FROM muybridge_items
+SELECT extract(epoch FROM sending_until - now_here)::float8
+FROM muybridge_items, least(clock_timestamp(), to_timestamp(%(wall)s::float8)) AS now_here
 WHERE batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
-    AND sending_until > clock_timestamp()
+    AND sending_until > now_here
 """
 
 REPORT_LATE: Final = """
@@ -245,6 +268,21 @@ UPDATE muybridge_items SET state = %(after)s{facts}
 WHERE batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
     AND attempt = %(attempt)s AND armed_by = %(by)s
 """
+
+UNKNOWN_NEEDS: Final = """
+SELECT number, state, family, body, needs FROM muybridge_items
+WHERE batch = %(batch)s AND number > %(last)s AND needs LIKE '%%null%%'
+    AND state IN ('queued', 'claimed', 'refused')
+ORDER BY number LIMIT %(page)s
+"""
+"""The items that have reserved nothing, and of which something is unknown."""
+
+COMPLETE_NEEDS: Final = """
+UPDATE muybridge_items SET needs = %(needs)s
+WHERE batch = %(batch)s AND number = %(number)s AND needs = %(before)s
+    AND state IN ('queued', 'claimed', 'refused')
+"""
+"""What an armed or ambiguous item has reserved must stay what will be released."""
 
 KEEP_STRAY: Final = """
 INSERT INTO muybridge_strays AS known

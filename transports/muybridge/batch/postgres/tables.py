@@ -17,6 +17,8 @@ from muybridge.batch.postgres.connecting import Connection
 
 WITH_OUT: Final = 2
 """The first version that has a place for results."""
+WITH_OWN_TASKS: Final = 3
+"""The first version in which a task belongs to one item."""
 _LOCK: Final = 0x6D757962
 
 

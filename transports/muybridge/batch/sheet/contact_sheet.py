@@ -173,7 +173,7 @@ def _facts(entry: Entry, settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "made by", str(result["model"])
     if entry.task_id is not None:
         yield "task", entry.task_id
-    if entry.candidate is not None:
-        yield "possible id", entry.candidate
+    if entry.possible_id is not None:
+        yield "possible id", entry.possible_id
     if entry.size is not None:
         yield "bytes", f"{entry.size:,}"

@@ -11,34 +11,45 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from muybridge.batch.journal_entries import (
+    JUDGED,
     Entry,
     NewItem,
     State,
     check_step,
     late_step,
+    names_task,
     storable_facts,
     storable_texts,
     stray_values,
+    task_id_in,
 )
 from muybridge.batch.journal_errors import (
     DAMAGED,
     ClaimLost,
     JournalMissing,
     JournalUnusable,
+    TaskTaken,
     Unstorable,
     sentence,
 )
 from muybridge.batch.limits.rate import Permits
 from muybridge.batch.port import Stray
 from muybridge.batch.sqlite import rates
-from muybridge.batch.sqlite.schema import APPLICATION, LATER_COLUMNS, SCHEMA, STRAYS, VERSION
+from muybridge.batch.sqlite.schema import (
+    APPLICATION,
+    LATER_COLUMNS,
+    OWN_TASKS,
+    SCHEMA,
+    STRAYS,
+    VERSION,
+)
 from muybridge.batch.storable_values import storable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
@@ -61,6 +72,7 @@ _GIVEN: Final = tuple(wire_names(NewItem))
 _COLUMNS_OF_ITEMS: Final = "PRAGMA table_info(items)"
 _OF_A_STRAY: Final = tuple(wire_names(Stray))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
+_AS_JUDGED: Final = "".join(f" AND {name} IS ?" for name in JUDGED)
 
 
 class SqliteJournal:
@@ -135,7 +147,7 @@ class SqliteJournal:
         path = place / NAME
 
         def fill(db: sqlite3.Connection) -> None:
-            db.executescript(f"PRAGMA application_id = {APPLICATION};{SCHEMA}")
+            db.executescript(f"PRAGMA application_id = {APPLICATION};{SCHEMA}{OWN_TASKS}")
             with sqlite.transaction(db):
                 db.execute("INSERT INTO batch VALUES (?)", (service,))
                 _insert(db, 1, items)
@@ -309,6 +321,10 @@ class SqliteJournal:
                 return _entry(row)
         return None
 
+    def transaction(self) -> AbstractContextManager[object]:
+        """Return a context whose steps are all recorded at its end, or none of them."""
+        return self._writing()
+
     def arm(self, entry: Entry, attempt: int, *, by: str, lasts: float) -> None:  # noqa: ARG002  a lock tells when it has ended
         """Record that the create number *attempt* of a claimed item is about to be sent.
 
@@ -318,7 +334,15 @@ class SqliteJournal:
         self.move(entry, State.CLAIMED, State.ARMED, by=by, attempt=attempt)
 
     def move(
-        self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
+        self,
+        entry: Entry,
+        before: State,
+        after: State,
+        *,
+        by: str | None,
+        judged: bool = False,
+        shares: bool = False,
+        **facts: Any,
     ) -> None:
         """Move an item durably from the state *before* to *after*.
 
@@ -327,23 +351,29 @@ class SqliteJournal:
             before: Its current state.
             after: Its next state, or the same one to set only columns.
             by: The runner that owns it, or None.
+            judged: Whether the step was decided by what *entry* says of its create.
+            shares: Whether other items may have its task as well.
             **facts: Columns to set.
 
         Raises:
-            ClaimLost: It is not in the state *before*, or not the runner's.
+            ClaimLost: It is not in the state *before*, not the runner's, or not as it was judged.
             JournalUnusable: The journal cannot be written, or a write failed earlier and the item
                 would be armed.
+            TaskTaken: Its task belongs to another item.
             Unstorable: A column cannot be stored. The item is unchanged.
             ValueError: There is no such step.
         """
         if after is State.ARMED and before is not after and self._has_failed:
             raise JournalUnusable(f"{self.path} failed before. Nothing more is sent.")
         check_step(before, after)
-        names, values = _assignments(facts)
-        with self._writing() as db:
+        named = names_task(before, after, by)
+        names, values = _assignments(facts, names_task=named, shares=shares)
+        read = [getattr(entry, name) for name in JUDGED] if judged else []
+        with self._writing() as db, _one_owner():
             changed = db.execute(
-                f"UPDATE items SET state = ?{names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
-                (after, *values, entry.number, before, by),
+                f"UPDATE items SET state = ?{names} "  # noqa: S608  our own names
+                f"WHERE number = ? AND state = ? AND owner IS ?{_AS_JUDGED if judged else ''}",
+                (after, *values, entry.number, before, by, *read),
             )
             if changed.rowcount != 1:
                 raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
@@ -360,11 +390,12 @@ class SqliteJournal:
             Whether the item took it; otherwise it is a stray.
 
         Raises:
+            TaskTaken: Its task belongs to another item. Nothing was recorded.
             ValueError: No response leads to *after*.
         """
         after, facts = late_step(after, facts)
-        names, values = _assignments(facts)
-        with self._writing() as db:
+        names, values = _assignments(facts, names_task=True)
+        with self._writing() as db, _one_owner():
             changed = db.execute(
                 f"UPDATE items SET state = ?{names} "  # noqa: S608  our own names
                 "WHERE number = ? AND attempt = ? AND state = ?",
@@ -430,7 +461,7 @@ class SqliteJournal:
         with self._writing() as db:
             db.execute(
                 "UPDATE items SET state = 'queued', owner = NULL, token = NULL, result = NULL, "  # noqa: S608  our own names
-                "reason = NULL, candidate = NULL, reply_status = NULL, reply = NULL "
+                "reason = NULL, candidate = NULL, reply_status = NULL, reply = NULL, task = NULL "
                 f"WHERE state NOT IN ({', '.join('?' * len(ended))})",
                 ended,
             )
@@ -441,7 +472,10 @@ class SqliteJournal:
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:
-        """Begin a change. It is on the disk when the context ends without an error."""
+        """Begin a change, or go on with one. It is on the disk when the outermost context ends."""
+        if self._db.in_transaction:
+            yield self._db
+            return
         with self._telling(), sqlite.transaction(self._db) as db:
             yield db
 
@@ -478,6 +512,7 @@ class SqliteJournal:
             db.execute(f"PRAGMA user_version = {VERSION}")
             for name in self._missing_columns():
                 db.execute(f"ALTER TABLE items ADD COLUMN {name} TEXT")
+            db.execute(OWN_TASKS)
 
     def _show_later_columns(self) -> None:
         """Show the columns that an older file lacks, without writing to it."""
@@ -503,10 +538,25 @@ def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> Non
     )
 
 
-def _assignments(facts: dict[str, Any]) -> tuple[str, list[object]]:
+def _assignments(
+    facts: Mapping[str, Any], *, names_task: bool, shares: bool = False
+) -> tuple[str, list[object]]:
     """Return *facts* as the end of a SET clause, and its values."""
-    storable = storable_facts(facts)
-    return "".join(f", {name} = ?" for name in storable), [*storable.values()]
+    values = storable_facts(facts)
+    if names_task and "token" in values:
+        values["task"] = None if shares else storable(task_id_in(facts["token"]), str)
+    return "".join(f", {name} = ?" for name in values), [*values.values()]
+
+
+@contextmanager
+def _one_owner() -> Generator[None, None, None]:
+    """Tell if the block gives an item the task of another one."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        if "items.task" not in str(error):
+            raise
+        raise TaskTaken("the task belongs to another item") from error
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -30,10 +30,13 @@ CREATE TABLE items (
     began REAL,
     ended REAL,
     ledger TEXT,
-    purchase TEXT
+    purchase TEXT,
+    task TEXT
 );
 CREATE INDEX open_items ON items (state, owner);
 """
+OWN_TASKS: Final = "CREATE UNIQUE INDEX IF NOT EXISTS own_tasks ON items (task)"
+"""A task belongs to one item. One that items share is not in this column."""
 STRAYS: Final = """
 CREATE TABLE IF NOT EXISTS strays (
     number INTEGER NOT NULL,
@@ -48,5 +51,5 @@ CREATE TABLE IF NOT EXISTS strays (
 """
 """A table that hardly any journal has. Earlier versions ignore it."""
 
-LATER_COLUMNS: Final = ("ledger", "purchase")
+LATER_COLUMNS: Final = ("ledger", "purchase", "task")
 """Columns that an older journal lacks until it is written. Earlier versions ignore them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -85,8 +86,8 @@ class Items(AnyJournal):
     )
     def test_facts_are_kept_as_they_are(self, fact: str, value: object, stored: object) -> None:
         """A fact is read as it was written, and one that cannot be written is made writable."""
-        journal = self._journal(1)
-        journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, **{fact: value})
+        journal, facts = self._journal(1), dict[str, Any]({fact: value})
+        journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, **facts)
         with closing(self.reopen(journal)) as other:
             found = getattr(other.entry(1), fact)
         WHOLE.require(found == stored, f"{fact}={stored!r}", repr(found))
@@ -96,8 +97,8 @@ class Items(AnyJournal):
     )
     def test_a_fact_of_another_kind_isrefused(self, fact: str, value: object) -> None:
         """A value that its column is not for changes nothing."""
-        journal = self._journal(1)
+        journal, facts = self._journal(1), dict[str, Any]({fact: value})
         before = journal.entry(1)
         with refused(Unstorable, WHOLE, f"{fact}={value!r}"):
-            journal.move(before, State.QUEUED, State.QUEUED, by=None, **{fact: value})
+            journal.move(before, State.QUEUED, State.QUEUED, by=None, **facts)
         WHOLE.require(journal.entry(1) == before, "nothing changed", journal.entry(1))

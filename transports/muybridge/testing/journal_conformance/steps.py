@@ -92,12 +92,12 @@ class Steps(AnyJournal):
         journal = self._journal(6)
         for number, expires in ((1, None), (2, 200.0), (3, 100.0)):
             entry = self._submitted(journal, f"task-{number}")
-            facts = {"owner": None, "expires": expires}
-            journal.move(entry, State.SUBMITTED, State.COMPLETED, by="one", **facts)
+            step = (entry, State.SUBMITTED, State.COMPLETED)
+            journal.move(*step, by="one", owner=None, expires=expires)
         for number, expires in ((4, None), (5, 50.0)):
             entry = self._submitted(journal, f"task-{number}")
-            facts = {"owner": None, "expires": expires}
-            journal.move(entry, State.SUBMITTED, State.SUBMITTED, by="one", **facts)
+            step = (entry, State.SUBMITTED, State.SUBMITTED)
+            journal.move(*step, by="one", owner=None, expires=expires)
         passed = journal.take("one", creates=True, besides=[3, 2])
         ORDER.require(passed and passed.number == 1, "item 1, past 3 and 2", passed)
         found = [journal.take("one", creates=False) for _ in range(5)]

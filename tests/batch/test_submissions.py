@@ -1,0 +1,174 @@
+"""`batch submit` changes all that it is given, or nothing; its rules are those of the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from muybridge import batch
+from muybridge.batch import SharedBatch, State
+from muybridge.cli.commands import muybridge
+from muybridge.ledger import Budget
+from muybridge_protocol.estimates import PriceList, parse_prices
+from muybridge_protocol.service import Service
+
+from .billing import BillingServer
+from .conftest import Work
+from .postgres_server import Postgres
+from .runner_process import KEY, horses
+
+PRICES = 'currency = "USD"\nprices = [{model = "imgb-2", tier = "low", per_picture = 0.01}]\n'
+
+
+def facts(postgres: Postgres, shared: SharedBatch) -> list[Any]:
+    """Return all that a submission may change."""
+    return [
+        postgres.execute(f"SELECT * FROM muybridge_{table} ORDER BY 1, 2", url=shared.url)  # noqa: S608  our own names
+        for table in ("batches", "items", "budgets", "rates")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("items", "given", "said"),
+    [
+        (horses(2, first=7), {}, "differs from the batch"),
+        (horses(1), {}, "has 2 items"),
+        (horses(3), {"budget": Budget(cost=9)}, "cost is unknown"),
+        (horses(2), {"budget": Budget(cost=9)}, "cost is unknown"),
+    ],
+)
+def test_a_refused_submission_changes_nothing(
+    items: list[dict[str, Any]],
+    given: dict[str, Any],
+    said: str,
+    work: Work,
+    server: BillingServer,
+    shared: SharedBatch,
+    postgres: Postgres,
+    tmp_path: Path,
+) -> None:
+    """A limit, a rate and a place that come with items that are refused are not set, either."""
+    service = Service(base_url=server.url)
+    where = tmp_path / "out"
+    batch.submit(shared, horses(2), service, budget=Budget(creates=1), out=where)
+    before = facts(postgres, shared)
+    changes = {"budget": Budget(creates=1000), "rate": 7, "out": tmp_path / "elsewhere", **given}
+    with pytest.raises(batch.InvalidBatch, match=said):
+        batch.submit(shared, items, service, **changes)
+    assert facts(postgres, shared) == before
+    report = work(server, shared, out=None)
+    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 1}
+    assert server.posts == 1
+
+
+def test_a_refused_limit_adds_nothing(
+    server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """Items that come with a limit that is refused are not added."""
+    service = Service(base_url=server.url)
+    batch.submit(shared, horses(1), service)
+    before = facts(postgres, shared)
+    for given in ({"budget": Budget(creates=9)}, {"budget": Budget(creates=9), "rate": 5}):
+        with pytest.raises(batch.InvalidBatch, match="begun without a budget"):
+            batch.submit(shared, horses(2), service, **given)
+    elsewhere = Service(base_url="https://elsewhere.test")
+    with pytest.raises(batch.WrongService):
+        batch.submit(shared, horses(2), elsewhere, rate=5)
+    assert facts(postgres, shared)[:3] == before[:3]
+
+
+Submit = Callable[..., Result]
+
+
+@pytest.fixture
+def submit(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Submit:
+    """Submit so many horses, with more options."""
+    (tmp_path / "prices.toml").write_text(PRICES, encoding="utf-8")
+
+    def go(count: int, *options: str) -> Result:
+        rows = [{**horse, "quality": "low"} for horse in horses(count)]
+        (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        words = ["batch", "submit", str(tmp_path / "b.jsonl"), "--journal", shared.url]
+        words += ["--name", shared.name, *options]
+        words = [str(tmp_path / "prices.toml") if word == "PRICES" else word for word in words]
+        env = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
+        return CliRunner().invoke(muybridge, words, env=env)
+
+    return go
+
+
+def test_lines_are_appended_without_their_price(
+    submit: Submit, work: Work, server: BillingServer, shared: SharedBatch
+) -> None:
+    """A limit that the batch has holds for new lines, whether it is given again or not."""
+    assert submit(2, "--max-cost", "5", "--prices", "PRICES").exit_code == 0
+    done = submit(4)
+    assert done.exit_code == 2
+    for number in (3, 4):
+        assert f"item {number}: cost: the limit of 5 in cost cannot be checked" in done.stderr
+    assert work(server, shared).counts == {State.DOWNLOADED: 2}
+    assert submit(4, "--prices", "PRICES").exit_code == 0
+    assert submit(4, "--max-cost", "6").exit_code == 0, "the prices are known"
+    assert work(server, shared).counts == {State.DOWNLOADED: 4}
+    assert server.posts == 4
+
+
+@pytest.fixture
+def poisoned(server: BillingServer, shared: SharedBatch, postgres: Postgres) -> SharedBatch:
+    """A batch of four, of which nobody knows what the first one costs."""
+    items = [{**horse, "quality": "low"} for horse in horses(4)]
+    service = Service(base_url=server.url)
+    batch.submit(shared, items, service, budget=Budget(cost=5), prices=prices())
+    postgres.execute(
+        "UPDATE muybridge_items SET needs = (needs::jsonb || '{\"cost\": null}')::text "
+        "WHERE number = 1",
+        url=shared.url,
+    )
+    return shared
+
+
+def prices() -> PriceList:
+    """Return what the horses cost."""
+    return parse_prices(PRICES)
+
+
+def test_an_unknown_amount_stops_one_item(
+    work: Work, server: BillingServer, poisoned: SharedBatch
+) -> None:
+    """The others are sent, and the worker says which one is not, and what to do."""
+    report = work(server, poisoned, creates=1)
+    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 3}
+    assert report.over_budget
+    assert report.stopped == (
+        "item 1 (h1): the limit of 5 in cost cannot be checked, because its cost is unknown. "
+        "Submit the batch again with its price, or abandon the item"
+    )
+    assert report.entries[0].reason == report.stopped.removeprefix("item 1 (h1): ")
+    assert server.posts == 3
+
+
+def test_the_price_is_given_later(work: Work, server: BillingServer, poisoned: SharedBatch) -> None:
+    """Prices that come with the same items count for those that are not sent yet."""
+    work(server, poisoned)
+    items = [{**horse, "quality": "low"} for horse in horses(4)]
+    service = Service(base_url=server.url)
+    with pytest.raises(batch.InvalidBatch, match="item 1: cost"):
+        batch.submit(poisoned, items, service, budget=Budget(cost=6))
+    batch.submit(poisoned, items, service, prices=prices())
+    report = work(server, poisoned)
+    assert (report.counts, server.posts) == ({State.DOWNLOADED: 4}, 4)
+    assert report.budget is not None
+    assert str(report.budget.spent["cost"]) == "0.04"
+
+
+def test_the_item_is_abandoned(work: Work, server: BillingServer, poisoned: SharedBatch) -> None:
+    """An item whose amount nobody tells can be left out."""
+    work(server, poisoned)
+    assert batch.abandon(poisoned, "h1").state is State.ABANDONED
+    report = work(server, poisoned)
+    assert (report.counts, report.stopped) == ({State.ABANDONED: 1, State.DOWNLOADED: 3}, "")
