@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from muybridge.batch.journal_entries import Entry, NewItem, State
+from muybridge.batch.journal_entries import JUDGED, Entry, NewItem, State
 from muybridge.batch.port import Journal
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.testing.conformance import NotConforming
 from muybridge.testing.journal_conformance import SERVICE, JournalConformance
+from muybridge.testing.journal_conformance.any_journal import TOKEN
 
 
 class TestSqliteJournal(JournalConformance):
@@ -39,6 +41,14 @@ def _unconditional(self: SqliteJournal, entry: Entry, _: State, after: State, **
     SqliteJournal.move(self, now, now.state, after, **{**more, "by": by})
 
 
+def _sharing(self: SqliteJournal, *step: Any, shares: bool = False, **more: Any) -> None:  # noqa: ARG001
+    SqliteJournal.move(self, *step, shares=True, **more)
+
+
+def _piecemeal(_: SqliteJournal) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
 def _forgetful(self: SqliteJournal, number: int, *_: Any, **__: Any) -> bool:
     return self.entry(number).state is not State.AMBIGUOUS
 
@@ -60,6 +70,8 @@ def _generous(self: SqliteJournal, owner: str, **_: Any) -> Entry | None:
     ("method", "mistake", "check"),
     [
         ("move", _unconditional, "test_the_first_one_to_take_a_step_is_the_only_one"),
+        ("move", _sharing, "test_a_task_belongs_to_one_item"),
+        ("transaction", _piecemeal, "test_steps_are_taken_together"),
         ("report_late", _forgetful, "test_a_late_response_is_news"),
         ("report_late", _blind, "test_a_late_response_to_an_earlier_create_changes_nothing"),
         ("take", _generous, "test_the_most_urgent_item_is_first"),
@@ -79,4 +91,21 @@ def test_a_mistake_is_noticed(
     suite.setup_method()
     with pytest.raises(NotConforming, match="why:"):
         getattr(suite, check)()
+    suite.teardown_method()
+
+
+@pytest.mark.parametrize("fact", ["attempt", "reply_status", "reply", "token", "candidate"])
+def test_a_hasty_judgement_is_noticed(
+    fact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judgement that does not compare a fact fails the check, which says what it would cost."""
+    compared = "".join(f" AND {name} IS ?" for name in JUDGED)
+    without = compared.replace(f"{fact} IS ?", "(? IS NULL OR TRUE)")
+    monkeypatch.setattr("muybridge.batch.sqlite.journal._AS_JUDGED", without)
+    suite = TestSqliteJournal()
+    suite.folder = tmp_path
+    suite.setup_method()
+    value = {"attempt": 2, "reply_status": 200, "reply": b"{}"}.get(fact, TOKEN)
+    with pytest.raises(NotConforming, match="its id, which is paid for, is lost"):
+        suite.test_a_judgement_holds_for_what_was_judged(fact, value)
     suite.teardown_method()

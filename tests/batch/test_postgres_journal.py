@@ -113,6 +113,8 @@ def journal(url: str) -> Iterator[Any]:
         ("MOVE", "AND owner IS NOT DISTINCT FROM %(by)s", "", "the_first_one_to_take_a_step"),
         ("MOVE", "AND state = %(before)s", "", "the_first_one_to_take_a_step"),
         ("REPORT_LATE", "AND attempt = %(attempt)s", "", "response_to_the_first_try"),
+        ("TABLES", "UNIQUE INDEX muybridge_tasks", "INDEX muybridge_tasks", "belongs_to_one_item"),
+        ("TABLES", "UNIQUE INDEX muybridge_tasks", "INDEX muybridge_tasks", "to_one_of_many"),
         ("REPORT_LATE", "AND armed_by = %(by)s", "", "only_the_worker_that_armed"),
         ("REPORT_LATE", "AND state = 'ambiguous'", "", "late_response_that_no_item_takes"),
         ("REPORT_LATE", "attempt = %(attempt)s", "attempt = 7", "a_late_response_is_news"),
@@ -132,6 +134,19 @@ def test_a_statement_without_its_condition_is_noticed(
 
     leave_out(schema, statement, old, new, monkeypatch)
     fails(check, postgres)
+
+
+@pytest.mark.parametrize("fact", ["attempt", "reply_status", "reply", "token", "candidate"])
+def test_a_fact_that_is_not_compared_is_noticed(
+    fact: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a judgement does not compare, a check of the kit fails."""
+    from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
+
+    condition = f"    AND {fact} IS NOT DISTINCT FROM %(judged_{fact})s\n"
+    leave_out(schema, "AS_JUDGED", condition, "", monkeypatch)
+    value: Any = {"attempt": 2, "reply_status": 200, "reply": b"{}"}.get(fact, TOKEN)
+    fails("what_was_judged", postgres, fact, value)
 
 
 @pytest.mark.parametrize("forgetful", ["fsync", "synchronous_commit", "full_page_writes"])

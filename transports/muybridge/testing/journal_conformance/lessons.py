@@ -19,6 +19,20 @@ LATE = Lesson(
     "the id of a paid task is lost, because the worker that received it was declared dead before",
     "`report_late`: ambiguous because of this very attempt, or else a stray that is kept",
 )
+JUDGED = Lesson(
+    "a response that arrives between reading an item and judging it is never read: its id, which "
+    "is paid for, is lost",
+    "`move` with `judged`: the update compares what `journal_entries.JUDGED` lists, too",
+)
+ONE_ITEM = Lesson(
+    "two items have one task, so that one of them never gets what was paid for it",
+    "`move` and `report_late`: a unique index on the task, or a check within the transaction that "
+    "sets the token",
+)
+TOGETHER = Lesson(
+    "a table of decisions is recorded in part, though its user is told that nothing was",
+    "`transaction`: its steps are committed at its end, and rolled back if it raises",
+)
 WHOLE = Lesson(
     "what the journal has changed on the way is not what was paid for",
     "the types of the columns, and how values are written and read; "

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
+
+import pytest
 
 from muybridge.batch.journal_entries import TRANSITIONS, State
-from muybridge.batch.journal_errors import ClaimLost
+from muybridge.batch.journal_errors import ClaimLost, TaskTaken
 from muybridge.testing.journal_conformance.any_journal import TOKEN, AnyJournal, at_once, refused
-from muybridge.testing.journal_conformance.lessons import FENCE, FIRST, ORDER, SEEN, WHOLE
+from muybridge.testing.journal_conformance.lessons import (
+    FENCE,
+    FIRST,
+    JUDGED,
+    ONE_ITEM,
+    ORDER,
+    SEEN,
+    TOGETHER,
+    WHOLE,
+)
 
 
 class Steps(AnyJournal):
@@ -72,6 +84,97 @@ class Steps(AnyJournal):
 
         at_once(arm, ["a", "b", "c", "d"])
         FIRST.require(len(armed) == 1, "one of four arms the item", armed)
+
+    @pytest.mark.parametrize(
+        ("fact", "value"),
+        [
+            ("attempt", 2),
+            ("reply_status", 200),
+            ("reply", b"{}"),
+            ("token", TOKEN),
+            ("candidate", "task-1"),
+        ],
+    )
+    def test_a_judgement_holds_for_what_was_judged(self, fact: str, value: object) -> None:
+        """What was recorded after an item was read is not judged by what was read."""
+        journal, facts = self._journal(1), dict[str, Any]({fact: value})
+        journal.arm(self._taken(journal, "one"), 1, by="one", lasts=60)
+        read = journal.entry(1)
+        with closing(self.reopen(journal)) as other:
+            other.move(read, State.ARMED, State.ARMED, by="one", **facts)
+        before = journal.entry(1)
+        with refused(ClaimLost, JUDGED, f"a judgement that knows nothing of {fact}={value!r}"):
+            journal.move(read, State.ARMED, State.AMBIGUOUS, by="one", judged=True, owner=None)
+        JUDGED.require(journal.entry(1) == before, "nothing changed", journal.entry(1))
+        journal.move(before, State.ARMED, State.AMBIGUOUS, by="one", judged=True, owner=None)
+        state = journal.entry(1).state
+        JUDGED.require(state is State.AMBIGUOUS, "what was read again is judged", state)
+
+    def test_a_task_belongs_to_one_item(self) -> None:
+        """A task that an item has is no other one's, however the other one gets it."""
+        journal = self._journal(4)
+        self._submitted(journal)
+        entry = self._taken(journal, "one")
+        journal.arm(entry, 1, by="one", lasts=0)
+        before = journal.entry(entry.number)
+        with refused(TaskTaken, ONE_ITEM, "a create that names the task of another item"):
+            journal.move(entry, State.ARMED, State.SUBMITTED, by="one", token=TOKEN)
+        ONE_ITEM.require(journal.entry(2) == before, "nothing changed", journal.entry(2))
+        journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+        with refused(TaskTaken, ONE_ITEM, "a late response that names it"):
+            journal.report_late(2, 1, State.SUBMITTED, by="one", token=TOKEN)
+        with refused(TaskTaken, ONE_ITEM, "a person who adopts it"):
+            journal.move(entry, State.AMBIGUOUS, State.SUBMITTED, by=None, token=TOKEN)
+        ONE_ITEM.require(journal.strays() == [], "no stray", journal.strays())
+        sharing = self._taken(journal, "one")
+        journal.arm(sharing, 1, by="one", lasts=0)
+        journal.move(sharing, State.ARMED, State.SUBMITTED, by="one", shares=True, token=TOKEN)
+        for _ in range(2):  # the token of a task that is polled changes
+            paced = TOKEN.replace("}", ',"next_poll_at":5}')
+            journal.move(sharing, State.SUBMITTED, State.SUBMITTED, by="one", token=paced)
+        tasks = [entry.task_id for entry in journal.entries()]
+        wanted = ["task-1", None, "task-1", None]
+        ONE_ITEM.require(tasks == wanted, "items 1 and 3 share the task", tasks)
+
+    def test_a_task_is_given_to_one_of_many(self) -> None:
+        """If several people adopt a task at the same time, one item gets it."""
+        journal = self._journal(4)
+        for _ in range(4):
+            entry = self._taken(journal, "one")
+            journal.arm(entry, 1, by="one", lasts=0)
+            journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+        given: list[str] = []
+
+        def adopt(number: str) -> None:
+            with closing(self.reopen(journal)) as mine:
+                entry = mine.entry(int(number))
+                try:
+                    mine.move(entry, State.AMBIGUOUS, State.SUBMITTED, by=None, token=TOKEN)
+                except TaskTaken:
+                    return
+                given.append(number)
+
+        at_once(adopt, ["1", "2", "3", "4"])
+        ONE_ITEM.require(len(given) == 1, "one of four", given)
+
+    def test_steps_are_taken_together(self) -> None:
+        """The steps of a transaction are recorded at its end; if one is refused, none is."""
+        journal = self._journal(2)
+        first, second = journal.entries()
+        with (
+            refused(ClaimLost, TOGETHER, "a step from a state in which the item is not"),
+            journal.transaction(),
+        ):
+            journal.move(first, State.QUEUED, State.ABANDONED, by=None)
+            journal.move(second, State.CLAIMED, State.QUEUED, by=None)
+        found = [*journal.entries()]
+        TOGETHER.require(found == [first, second], "nothing changed", found)
+        with journal.transaction():
+            for entry in found:
+                journal.move(entry, State.QUEUED, State.ABANDONED, by=None)
+        with closing(self.reopen(journal)) as other:
+            counts = other.counts()
+        TOGETHER.require(counts == {State.ABANDONED: 2}, "both are abandoned", counts)
 
     def test_a_step_is_seen_by_others(self) -> None:
         """When a step returns, every other process sees it."""
