@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from muybridge import Client, batch
+from muybridge.batch import SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
 
+from .billing import BillingServer
+from .fixtures import submit
 from .postgres_server import Postgres
-from .relay import Relay
+from .relay import Relay, as_a_pooler
+from .runner_process import KEY
 
 psycopg = pytest.importorskip("psycopg")
+conninfo_to_dict, make_conninfo = psycopg.conninfo.conninfo_to_dict, psycopg.conninfo.make_conninfo
 connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
 
 _LONGER = "SELECT pg_sleep(0.6)"
@@ -167,3 +174,48 @@ def test_what_cannot_be_stored_is_told(error: Exception) -> None:
     said = f"^{type(error).__name__}: {error}$"
     with pytest.raises(Unstorable, match=said), connecting.telling("the database"):
         raise error
+
+
+_WATCH = """
+CREATE TABLE watched (commits text);
+CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO watched VALUES (current_setting('synchronous_commit'));
+    RETURN NULL;
+END $$;
+CREATE TRIGGER watching AFTER UPDATE OF state ON muybridge_items
+    FOR EACH ROW EXECUTE FUNCTION watch();
+CREATE FUNCTION leave_off() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', false);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER leaving AFTER INSERT ON muybridge_workers EXECUTE FUNCTION leave_off();
+"""
+"""What notes how durable each step is, and leaves a setting behind that another client made."""
+
+
+def test_each_step_is_durable_behind_a_pooler(
+    postgres: Postgres, server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """A pooler gives a step to a server process on which another client has turned that off."""
+    submit(server, shared, 2)
+    postgres.execute(_WATCH, url=shared.url)
+    with Relay(shared.url) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
+        relay.rewrite = as_a_pooler
+        report = batch.work(client, SharedBatch(relay.address, shared.name), tmp_path)
+    assert (report.counts, server.posts) == ({State.DOWNLOADED: 2}, 2)
+    watched = postgres.execute("SELECT DISTINCT commits FROM watched", url=shared.url)
+    assert watched == [("on",)]
+
+
+def test_what_another_client_left_behind_refuses_no_pooler(
+    server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """The setting that we find behind a pooler is another client's, and each step has its own."""
+    submit(server, shared, 1)
+    options = f"{conninfo_to_dict(shared.url)['options']} -c synchronous_commit=off"
+    off = make_conninfo(shared.url, options=options)
+    with Relay(off) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
+        relay.rewrite = as_a_pooler
+        assert batch.work(client, SharedBatch(relay.address, shared.name), tmp_path).done

@@ -11,7 +11,7 @@ from muybridge.testing.journal_conformance import SERVICE
 from muybridge.testing.journal_conformance.any_journal import new_items
 
 from .postgres_server import Postgres
-from .relay import Relay
+from .relay import Relay, as_a_pooler
 
 journal = pytest.importorskip("muybridge.batch.postgres.journal")
 connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
@@ -19,7 +19,6 @@ schema = pytest.importorskip("muybridge.batch.postgres.schema")
 
 _PREPARED = "SELECT count(*) FROM pg_prepared_statements"
 _PARAMETER = re.compile(r"%\((\w+)\)s")
-_PROCESS = re.compile(rb"(?<=K\0\0\0\x0c).{4}", re.DOTALL)
 
 
 def how_many_are_kept(db: Any) -> int:
@@ -39,7 +38,7 @@ def test_a_statement_that_returns_is_prepared(postgres: Postgres) -> None:
 def test_nothing_is_prepared_behind_a_pooler(postgres: Postgres) -> None:
     """A pooler gives its own process id, and may give the next statement to another server."""
     with Relay(postgres.url) as relay:
-        relay.rewrite = lambda data: _PROCESS.sub(b"\0\0\0\x01", data)
+        relay.rewrite = as_a_pooler
         with connecting.connect(relay.address) as db:
             assert db.info.backend_pid == 1
             assert how_many_are_kept(db) == 0

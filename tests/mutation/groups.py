@@ -255,6 +255,7 @@ _ALL = (
             "tests/batch/test_postgres_journal.py",
             "tests/batch/test_prepared_statements.py",
             "tests/batch/test_spending.py",
+            "tests/batch/test_vanished_workers.py",
             "tests/batch/test_workers.py::test_a_cost_that_is_unknown_is_refused",
         ),
         database=True,

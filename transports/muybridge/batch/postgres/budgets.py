@@ -36,7 +36,8 @@ def begin(db: Connection, batch: int, budget: Budget) -> None:
 
 def limit(db: Connection, batch: int, budget: Budget) -> None:
     """Change the limits of a batch that has a budget."""
-    db.execute(_LIMIT, (written_budget(budget), batch))
+    with db.change():
+        db.execute(_LIMIT, (written_budget(budget), batch))
 
 
 def use_of(db: Connection, batch: int, *, locks: bool = False) -> BudgetUse | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -33,6 +33,26 @@ _DEFAULTS: Final[dict[str, Any]] = {
     # Of several hosts, the one that takes writes.
     "target_session_attrs": "read-write",
 }
+LIMITS: Final = {
+    "idle_in_transaction_session_timeout": "10s",
+    # Longer than a vanished machine can hold a lock, and shorter than `SILENCE`: a statement that
+    # waits must not take effect after its worker has given up.
+    "lock_timeout": "20s",
+    "synchronous_commit": "on",
+}
+"""How long the server lets a transaction hold up the others, and that its commit is durable.
+
+They are set once we are connected, because poolers refuse them as options of the connection. A
+pooler may give each transaction to another server process, whose settings other clients have
+changed, so behind one they are set in each transaction.
+"""
+_KEEPALIVES: Final = {
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""How the server notices a machine that has vanished, even while it waits for its data."""
 _PREPARED_AFTER: Final = 5
 """How often a statement is executed before it is prepared."""
 _DURABLE: Final = {
@@ -40,6 +60,10 @@ _DURABLE: Final = {
     "synchronous_commit": "a crash would lose what was paid for",
     "full_page_writes": "a power cut would corrupt what was paid for",
 }
+
+
+_PAUSED: Final = frozenset({"25P03", "25P04"})
+"""The server has ended a transaction in which we were paused for too long, and undone it."""
 
 
 def named(url: str) -> str:
@@ -67,9 +91,11 @@ def connect(url: str) -> Connection:
         )
     try:
         with telling(named(url)):
+            db.is_direct = _is_direct(db)
             _check(db, named(url))
-            if _is_direct(db):
+            if db.is_direct:
                 db.prepare_threshold = _PREPARED_AFTER
+                db.execute(_settings("SET", {**LIMITS, **_KEEPALIVES}))
     except BaseException:
         db.close()
         raise
@@ -85,6 +111,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     patient: bool = False
     """Whether it waits as long as it takes."""
+    is_direct: bool = False
+    """Whether the server itself is at the other end, and no pooler."""
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
         """Wait as psycopg does, but not for ever; then close the connection and raise."""
@@ -104,6 +132,32 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             yield
         finally:
             self.patient = before
+
+    @contextmanager
+    def changing(self) -> Generator[None, None, None]:
+        """Make the block a transaction, unless it is in one.
+
+        Its commit is durable. If this machine vanishes meanwhile, the server soon ends it, so that
+        no other worker waits for its locks.
+        """
+        if self.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+            yield
+            return
+        with self.transaction():
+            if not self.is_direct:
+                self.execute(_settings("SET LOCAL", LIMITS))
+            if self.patient:  # others may rightly hold their locks for as long
+                self.execute("SET LOCAL lock_timeout = 0")
+            yield
+
+    @contextmanager
+    def change(self) -> Generator[None, None, None]:
+        """Make the one statement of the block a change of its own, as durable and as limited."""
+        if self.is_direct:
+            yield
+            return
+        with self.changing():
+            yield
 
 
 class _Silent(Exception):
@@ -144,7 +198,10 @@ def telling(name: str) -> Generator[None, None, None]:
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         raise Unstorable(f"{type(error).__name__}: {_said(error)}") from error
     except psycopg.Error as error:
-        away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        away = (
+            isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+            or error.sqlstate in _PAUSED
+        )
         kind = JournalAway if away else JournalUnusable
         then = "" if away else ", then run again"  # a worker waits for one that is away
         raise kind(
@@ -161,6 +218,8 @@ def _check(db: Connection, name: str) -> None:
             f"{db.info.server_version // 10_000})."
         )
     for setting, cost in _DURABLE.items():
+        if setting in LIMITS and not db.is_direct:
+            continue  # another client may have changed it; each of our transactions sets it
         if _setting(db, setting) == "off":
             raise JournalUnusable(
                 f"{name}: {setting} is off, so {cost}. Nothing was sent. Set it to on."
@@ -179,6 +238,10 @@ def _is_direct(db: Connection) -> bool:
     invents the process id that it gives to clients.
     """
     return db.execute("SELECT pg_backend_pid()").fetchone() == (db.info.backend_pid,)
+
+
+def _settings(how: str, values: Mapping[str, str]) -> bytes:
+    return "; ".join(f"{how} {name} = '{value}'" for name, value in values.items()).encode()
 
 
 def _setting(db: Connection, name: str) -> str:

@@ -229,7 +229,7 @@ class PostgresJournal:
             JournalUnusable: Another process has just added items.
             Unstorable: An item cannot be recorded.
         """
-        with telling(self._place), self._db.waiting(), self._db.transaction():
+        with telling(self._place), self._db.waiting(), self._db.changing():
             self._db.execute(
                 "SELECT 1 FROM muybridge_batches WHERE id = %s FOR UPDATE", (self._id,)
             )
@@ -355,8 +355,10 @@ class PostgresJournal:
             after = State.CLAIMED if state is State.QUEUED else state
             steps = {"owner": owner, "state": state, "after": after, "besides": passed}
             # In one statement: what is read later may belong to another worker by then.
-            for entry in self._entries(f"{schema.TAKE} {_RETURNED}", **steps):
-                return entry
+            with telling(self._place), self._db.change():
+                taken = self._entries(f"{schema.TAKE} {_RETURNED}", **steps)
+            if taken:
+                return taken[0]
         return None
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -585,7 +587,7 @@ class PostgresJournal:
 
     def _change(self, statement: str, **values: object) -> bool:
         """Execute a statement durably, and return whether it changed a row."""
-        with telling(self._place), telling_taken("muybridge_tasks"):
+        with telling(self._place), telling_taken("muybridge_tasks"), self._db.change():
             done = self._steps.execute(statement.encode(), {"batch": self._id, **values})
             return int(done.rowcount) == 1
 
@@ -607,7 +609,7 @@ class PostgresJournal:
 
     @contextmanager
     def _transaction(self) -> Generator[None, None, None]:
-        with telling(self._place), self._db.transaction():
+        with telling(self._place), self._db.changing():
             yield
 
     def _select(self, rest: str, **values: object) -> list[Entry]:

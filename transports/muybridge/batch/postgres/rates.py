@@ -24,7 +24,8 @@ _WRITE: Final = "UPDATE muybridge_rates SET next_at = %s WHERE service = %s"
 
 def limit(db: Connection, service: str, rate: float | None) -> None:
     """Set the rate of an account, or none."""
-    db.execute(_LIMIT, (rate, service))
+    with db.change():
+        db.execute(_LIMIT, (rate, service))
 
 
 def acquire(db: Connection, service: str, wanted: int) -> Permits:
@@ -32,7 +33,7 @@ def acquire(db: Connection, service: str, wanted: int) -> Permits:
     rate, sharers, now = _read(db, _READ, service)
     if rate.rate is None:
         return rate.acquire(wanted, sharers=sharers, now=now)[1]
-    with db.transaction():
+    with db.changing():
         _hasten(db)
         rate, sharers, now = _read(db, f"{_READ} FOR UPDATE", service)
         after, permits = rate.acquire(wanted, sharers=sharers, now=now)
@@ -42,7 +43,7 @@ def acquire(db: Connection, service: str, wanted: int) -> Permits:
 
 def throttle(db: Connection, service: str, seconds: float) -> None:
     """Give no permits for so many seconds."""
-    with db.transaction():
+    with db.changing():
         _hasten(db)
         rate, _, now = _read(db, f"{_READ} FOR UPDATE", service)
         db.execute(_WRITE, (rate.throttled(seconds, now=now).next_at, service))

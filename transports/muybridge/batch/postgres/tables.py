@@ -25,7 +25,7 @@ _LOCK: Final = 0x6D757962
 @contextmanager
 def beginning(db: Connection) -> Generator[None, None, None]:
     """Make the block a transaction in which nobody else creates tables or begins a batch."""
-    with db.waiting(), db.transaction():
+    with db.waiting(), db.changing():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         yield
 
