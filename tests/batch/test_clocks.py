@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from muybridge.testing import SkippingClock
 from muybridge_protocol.service import Service
 
 from .billing import BillingServer
+from .conftest import Work
+from .fixtures import submit
 from .postgres_server import Postgres
 from .runner_process import KEY, horses
 
@@ -169,6 +172,73 @@ def test_runs_of_a_folder(
     assert given >= server.requests - ITEMS
     assert next_at >= began + given / RATE
     assert max(each.after for each in permits) < 60
+
+
+_AHEAD = """
+CREATE TABLE ahead AS SELECT interval '1 hour' AS ahead;
+CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$
+    SELECT pg_catalog.clock_timestamp() + ahead FROM ahead
+$$
+"""
+
+
+def put_back(postgres: Postgres) -> tuple[SharedBatch, Callable[[], None]]:
+    """Return a batch whose database has a clock that is an hour ahead, and what puts that back."""
+    fresh = postgres.fresh()
+    ((schema,),) = postgres.execute("SELECT current_schema", url=fresh)
+    postgres.execute(_AHEAD, url=fresh)
+    url = postgres.with_options(f"-c search_path={schema},pg_catalog")
+
+    def right() -> None:
+        postgres.execute("UPDATE ahead SET ahead = interval '0'", url=url)
+
+    return SharedBatch(url, "horses"), right
+
+
+@pytest.mark.parametrize("rate", [RATE, math.inf], ids=["limited", "lifted"])
+def test_a_database_whose_clock_is_put_back(
+    rate: float, by_clock: Go, server: BillingServer, postgres: Postgres, tmp_path: Path
+) -> None:
+    """Nobody waits for the hour, whether the rate stays or is lifted."""
+    shared, right = put_back(postgres)
+    service = Service(base_url=server.url)
+    batch.submit(shared, horses(1), service, rate=RATE)
+    assert by_clock(server, Skewed(0.0), WORK, shared, tmp_path / "first", {}).done
+    right()
+    batch.submit(shared, horses(2), service, rate=rate)
+    clock = Skewed(0.0)
+    assert by_clock(server, clock, WORK, shared, tmp_path / "second", {}).done
+    assert clock.waited < HOUR / 4
+    assert (server.posts, server.doubles) == (2, [])
+
+
+def test_a_dead_worker_of_another_time(
+    work: Work, server: BillingServer, postgres: Postgres
+) -> None:
+    """Its items are taken over although its lease seems to hold for an hour."""
+    shared, right = put_back(postgres)
+    submit(server, shared, 2)
+    with shared.open(lease=1) as journal:
+        journal.register("dead")
+        assert journal.take("dead", creates=True) is not None
+    right()
+    assert work(server, shared, lease=1, seconds=20).done
+    assert (server.posts, server.doubles) == (2, [])
+
+
+def test_a_machine_whose_clock_is_put_back(
+    by_clock: Go, server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a batch in a folder, whose rate goes by the machine's clock."""
+    out, wall = tmp_path / "out", time.time
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: wall() + HOUR)
+        options = {"rate": RATE, "limit": 1}
+        assert by_clock(server, Skewed(HOUR), RUN, horses(2), out, options).counts
+    clock = Skewed(0.0)
+    assert by_clock(server, clock, RUN, None, out, {}).done
+    assert clock.waited < HOUR / 4
+    assert (server.posts, server.doubles) == (2, [])
 
 
 @pytest.mark.parametrize("first", ["ahead", "behind"])

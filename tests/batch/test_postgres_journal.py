@@ -350,8 +350,9 @@ def test_a_database_that_cannot_be_reached_is_told() -> None:
     ("statement", "old", "new", "check"),
     [
         ("_READ", "rate, next_at", "rate, 0::float8", "each_permit_is_given_once"),
-        ("_WRITE", "SET next_at = %s", "SET next_at = 0 * %s", "a_pause_holds"),
-        ("_LIMIT", "SET rate = %s", "SET rate = 1.0 + 0 * %s", "a_rate_may_be_changed"),
+        ("_WRITE", "SET next_at = %s", "SET next_at = 0 * %s", "each_permit_is_given_once"),
+        ("_WRITE", "paused_until = %s", "paused_until = 0 * %s", "a_pause_holds"),
+        ("_LIMIT", "= %(rate)s, n", "= 1.0 + 0 * %(rate)s, n", "a_rate_may_be_changed"),
     ],
 )
 def test_a_rate_that_is_not_kept_is_noticed(

@@ -188,7 +188,19 @@ def test_a_portion(rate: float | None, wanted: int, sharers: int, permits: Permi
     after, found = shared.acquire(wanted, sharers=sharers, now=100.0)
     assert found == permits
     assert after.next_at == (50.0 if rate is None else 100.0 + permits.count / rate)
-    assert after.acquire(1, sharers=1, now=90.0)[1].after == max(0.0, after.next_at - 90.0)
+    left = 0.0 if rate is None else after.next_at - 100.0
+    assert after.acquire(1, sharers=1, now=100.0)[1].after == left
+    assert after.acquire(1, sharers=1, now=90.0)[1].after == left, "the clock was put back"
+
+
+def test_another_rate_does_not_wait_for_the_last_one() -> None:
+    """A rate is changed at once, however far ahead the last one was used; a pause holds."""
+    slow, _ = RequestRate(rate=0.001).acquire(1, sharers=1, now=100.0)
+    for rate in (None, 10.0):
+        limited = slow.limited(rate)
+        assert limited.acquire(1, sharers=1, now=101.0)[1].after == 0.0
+        paused = limited.throttled(60.0, now=100.0)
+        assert paused.acquire(1, sharers=1, now=101.0)[1].after == 59.0
 
 
 def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

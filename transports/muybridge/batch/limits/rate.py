@@ -7,8 +7,11 @@ a rate that everybody wants more of is used in full.
 
 A portion is what the rate yields in a second, shared by the workers: each of them writes to the
 journal about once a second, and no worker waits long for the portions of the others. If the service
-asks one of them to slow down, the next seat moves to the end of the pause. Everybody learns of it
-with the next portion.
+asks one of them to slow down, nobody gets a seat before the end of the pause. Everybody learns of
+it with the next portion.
+
+The clock that all share may be put back, for as long as it likes. Nobody then waits for longer than
+was left when the rate was last written.
 """
 
 from __future__ import annotations
@@ -42,10 +45,14 @@ class RequestRate:
     Args:
         rate: Requests a second, or None for any number.
         next_at: When the next permit may be used that nobody has, by a clock that all share.
+        paused_until: Until when the service has asked to pause, by that clock.
+        written_at: When this was true, by that clock.
     """
 
     rate: float | None = None
     next_at: float = 0.0
+    paused_until: float = 0.0
+    written_at: float = 0.0
 
     def acquire(self, wanted: int, *, sharers: int, now: float) -> tuple[RequestRate, Permits]:
         """Return the rate afterwards, and the permits for one of its users.
@@ -55,17 +62,34 @@ class RequestRate:
             sharers: How many users there are.
             now: Seconds by the clock of `next_at`.
         """
-        start = max(now, self.next_at)
+        known = self._at(now)
+        start = max(now, known.paused_until)
         if self.rate is None:
-            return self, Permits(count=wanted, after=start - now)
+            return known, Permits(count=wanted, after=start - now)
+        start = max(start, known.next_at)
         count = max(1, min(wanted, int(self.rate * PORTION / max(1, sharers))))
         interval = 1 / self.rate
-        after = attrs.evolve(self, next_at=start + count * interval)
+        after = attrs.evolve(known, next_at=start + count * interval)
         return after, Permits(count=count, after=start - now, interval=interval)
 
     def throttled(self, seconds: float, *, now: float) -> RequestRate:
         """Return the rate after the service asked to pause for *seconds*."""
-        return attrs.evolve(self, next_at=max(self.next_at, now + seconds))
+        known = self._at(now)
+        return attrs.evolve(known, paused_until=max(known.paused_until, now + seconds))
+
+    def limited(self, rate: float | None) -> RequestRate:
+        """Return it with *rate*, which does not wait for the seats of another one."""
+        return attrs.evolve(self, rate=rate, next_at=self.next_at if rate == self.rate else 0.0)
+
+    def _at(self, now: float) -> RequestRate:
+        """Return it for *now*, which is before `written_at` if the clock was put back."""
+        back = max(0.0, self.written_at - now)
+        return attrs.evolve(
+            self,
+            next_at=self.next_at - back,
+            paused_until=self.paused_until - back,
+            written_at=now,
+        )
 
 
 def check_rate(rate: float | None) -> None:

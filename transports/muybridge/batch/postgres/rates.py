@@ -9,23 +9,28 @@ from muybridge.batch.postgres.connecting import Connection
 
 BEGIN: Final = "INSERT INTO muybridge_rates (service) VALUES (%s) ON CONFLICT DO NOTHING"
 
-_LIMIT: Final = "UPDATE muybridge_rates SET rate = %s WHERE service = %s"
+_LIMIT: Final = """
+UPDATE muybridge_rates SET rate = %(rate)s, next_at = 0
+WHERE service = %(service)s AND rate IS DISTINCT FROM %(rate)s
+"""
 
 _READ: Final = """
-SELECT rate, next_at, extract(epoch FROM clock_timestamp())::float8,
+SELECT rate, next_at, paused_until, written_at, extract(epoch FROM clock_timestamp())::float8,
     (SELECT count(*) FROM muybridge_workers AS workers
      JOIN muybridge_batches AS batches ON batches.id = workers.batch
      WHERE batches.service = %(service)s AND workers.buried_at IS NULL
         AND workers.lease_until > clock_timestamp())
 FROM muybridge_rates WHERE service = %(service)s
 """
-_WRITE: Final = "UPDATE muybridge_rates SET next_at = %s WHERE service = %s"
+_WRITE: Final = """
+UPDATE muybridge_rates SET next_at = %s, paused_until = %s, written_at = %s WHERE service = %s
+"""
 
 
 def limit(db: Connection, service: str, rate: float | None) -> None:
-    """Set the rate of an account, or none."""
+    """Set the rate of an account, or none. Another one does not wait for the seats of the last."""
     with db.change():
-        db.execute(_LIMIT, (rate, service))
+        db.execute(_LIMIT, {"rate": rate, "service": service})
 
 
 def acquire(db: Connection, service: str, wanted: int) -> Permits:
@@ -37,7 +42,7 @@ def acquire(db: Connection, service: str, wanted: int) -> Permits:
         _hasten(db)
         rate, sharers, now = _read(db, f"{_READ} FOR UPDATE", service)
         after, permits = rate.acquire(wanted, sharers=sharers, now=now)
-        db.execute(_WRITE, (after.next_at, service))
+        _write(db, service, after)
     return permits
 
 
@@ -46,7 +51,7 @@ def throttle(db: Connection, service: str, seconds: float) -> None:
     with db.changing():
         _hasten(db)
         rate, _, now = _read(db, f"{_READ} FOR UPDATE", service)
-        db.execute(_WRITE, (rate.throttled(seconds, now=now).next_at, service))
+        _write(db, service, rate.throttled(seconds, now=now))
 
 
 def _hasten(db: Connection) -> None:
@@ -58,5 +63,13 @@ def _read(db: Connection, statement: str, service: str) -> tuple[RequestRate, in
     """Return the rate, how many workers share it, and the time."""
     row = db.execute(statement.encode(), {"service": service}).fetchone()
     assert row is not None  # noqa: S101  the batch was begun with it
-    rate, next_at, now, sharers = row
-    return RequestRate(rate=rate, next_at=next_at), sharers, now
+    rate, next_at, paused_until, written_at, now, sharers = row
+    return (
+        RequestRate(rate=rate, next_at=next_at, paused_until=paused_until, written_at=written_at),
+        sharers,
+        now,
+    )
+
+
+def _write(db: Connection, service: str, rate: RequestRate) -> None:
+    db.execute(_WRITE, (rate.next_at, rate.paused_until, rate.written_at, service))

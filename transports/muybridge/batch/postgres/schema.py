@@ -55,6 +55,7 @@ CREATE TABLE muybridge_workers (
     host text NOT NULL,
     pid bigint NOT NULL,
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    lease float8 NOT NULL,
     lease_until timestamptz NOT NULL,
     buried_at timestamptz
 );
@@ -117,7 +118,9 @@ CREATE TABLE muybridge_budgets (
 CREATE TABLE muybridge_rates (
     service text PRIMARY KEY,
     rate float8,
-    next_at float8 NOT NULL DEFAULT 0
+    next_at float8 NOT NULL DEFAULT 0,
+    paused_until float8 NOT NULL DEFAULT 0,
+    written_at float8 NOT NULL DEFAULT 0
 );
 CREATE TABLE muybridge_counts (
     batch bigint NOT NULL REFERENCES muybridge_batches,
@@ -183,9 +186,10 @@ WHERE batch = %(batch)s
 """Workers that have been dead for long and own nothing. A worker that is not known is dead, too."""
 
 REGISTER: Final = """
-INSERT INTO muybridge_workers (id, batch, host, pid, lease_until)
+INSERT INTO muybridge_workers (id, batch, host, pid, lease, lease_until)
 VALUES (
-    %(worker)s, %(batch)s, %(host)s, %(pid)s, clock_timestamp() + make_interval(secs => %(lease)s)
+    %(worker)s, %(batch)s, %(host)s, %(pid)s, %(lease)s,
+    clock_timestamp() + make_interval(secs => %(lease)s)
 )
 """
 
@@ -197,7 +201,12 @@ WHERE id = %(worker)s AND batch = %(batch)s AND buried_at IS NULL
 BURY: Final = """
 UPDATE muybridge_workers SET buried_at = clock_timestamp()
 WHERE id = %(worker)s AND batch = %(batch)s AND buried_at IS NULL
-    AND (%(ended)s OR lease_until <= clock_timestamp())
+    AND (%(ended)s OR lease_until <= clock_timestamp()
+        OR lease_until > clock_timestamp() + make_interval(secs => 2 * lease))
+"""
+"""No lease lasts so long, unless the clock was put back: the dead would keep their items till then.
+
+A worker that lives on under a new id loses nothing by it.
 """
 
 IS_BURIED: Final = """

@@ -15,9 +15,14 @@ from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored
 
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS rate (
-    number INTEGER PRIMARY KEY CHECK (number = 1), rate REAL, next_at REAL NOT NULL
+    number INTEGER PRIMARY KEY CHECK (number = 1),
+    rate REAL,
+    next_at REAL NOT NULL,
+    paused_until REAL NOT NULL,
+    written_at REAL NOT NULL
 )
 """
+_COLUMNS: Final = tuple(field.name for field in attrs.fields(RequestRate))
 
 
 def limit(db: sqlite3.Connection, rate: float) -> None:
@@ -27,7 +32,7 @@ def limit(db: sqlite3.Connection, rate: float) -> None:
         ValueError: It is not above 0.
     """
     check_rate(rate)
-    _write(db, attrs.evolve(_read(db), rate=stored_rate(rate)))
+    _write(db, _read(db).limited(stored_rate(rate)))
 
 
 def is_limited(db: sqlite3.Connection) -> bool:
@@ -57,10 +62,10 @@ def throttle(db: sqlite3.Connection, seconds: float) -> None:
 def _read(db: sqlite3.Connection) -> RequestRate:
     row = None
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'rate'").fetchone():
-        row = db.execute("SELECT rate, next_at FROM rate").fetchone()
-    return RequestRate() if row is None else RequestRate(rate=row[0], next_at=row[1])
+        row = db.execute(f"SELECT {', '.join(_COLUMNS)} FROM rate").fetchone()  # noqa: S608  our own names
+    return RequestRate() if row is None else RequestRate(**dict(zip(_COLUMNS, row, strict=True)))
 
 
 def _write(db: sqlite3.Connection, rate: RequestRate) -> None:
     db.execute(_TABLE)
-    db.execute("INSERT OR REPLACE INTO rate VALUES (1, ?, ?)", (rate.rate, rate.next_at))
+    db.execute("INSERT OR REPLACE INTO rate VALUES (1, ?, ?, ?, ?)", attrs.astuple(rate))
