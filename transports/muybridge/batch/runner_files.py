@@ -23,7 +23,7 @@ import attrs
 
 from muybridge.batch.journal_errors import unusable
 from muybridge.drivers.interrupts import ignoring_errors
-from muybridge.files.durable import write_all
+from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
 from muybridge_protocol.records.json import RAW_LIMIT
@@ -97,6 +97,7 @@ class ReplySlot:
         """
         self.hold(reply)
         os.fsync(self._file.fileno())
+        sync_folders(self._path.parent)
 
     def clear(self) -> None:
         """Forget the response, which is in the journal."""

@@ -52,6 +52,7 @@ from muybridge.drivers.interrupts import (
 )
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
+from muybridge.files.durable import make_folders
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
@@ -410,7 +411,7 @@ class Scheduler:
             driver = attrs.evolve(self._driver, listeners=work.listeners)
             client = DrivenClient(self._calls, driver, owns_transport=False)
             try:
-                incoming.mkdir(parents=True, exist_ok=True)
+                make_folders(incoming)
                 limit = self._run.settings.download_timeout
                 saved = work.downloaded(incoming)
                 if saved is None:

@@ -37,6 +37,7 @@ from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.runtime import FOREVER
+from muybridge.files.durable import make_folders
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -329,7 +330,7 @@ async def _turn(
     with batch.open(lease=lease) as journal:
         check_service(journal, service.require_base_url())
         place = places.spool / f"journal-{journal.id}"
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(place, mode=0o700)
         with Runner(place) as runner:
             journal.register(runner.name)
             run = Run(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muybridge.cli.invocation import Invocation
-from muybridge.files.durable import sync_folders, write_all
+from muybridge.files.durable import make_folders, sync_folders, write_all
 from muybridge.files.suffixes import BEGINNING, free_path, right_path, suffix_for
 from muybridge_protocol.records.json import JsonObject, as_object, readable
 from muybridge_protocol.text.content import Blob, Part
@@ -82,7 +82,7 @@ def _place(output: str | None, blob: Blob, *, first: bool) -> Path:
 def _write(path: Path, data: bytes) -> None:
     """Save *data* at *path*: whole, or not at all."""
     part = path.with_name(f"{path.name}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     with part.open("wb", buffering=0) as file:
         write_all(file, data)
         os.fsync(file.fileno())

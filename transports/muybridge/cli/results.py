@@ -12,6 +12,7 @@ import click
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.records import outcome_record
 from muybridge.cli.terminal import answer, answer_path, document, say
+from muybridge.files.durable import make_folders
 from muybridge_protocol.records.tasks import Result
 
 
@@ -85,7 +86,7 @@ def _obstacle(target: str) -> str | None:
     if not wants_folder and path.exists() and not path.is_file():
         return "is neither a file nor a folder"
     folder = path if wants_folder else path.parent
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     # Only writing is a reliable test: permissions are not the whole story. A download keeps its
     # parts next to the file, and this name is as long as the longest of theirs.
     probe = folder / f"{'' if wants_folder else path.name}.part.json.try"

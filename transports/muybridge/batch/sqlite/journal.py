@@ -53,7 +53,7 @@ from muybridge.batch.sqlite.schema import (
 from muybridge.batch.storable_values import storable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
-from muybridge.files.durable import sync_folders
+from muybridge.files.durable import make_folders, sync_folders
 from muybridge_protocol.records.convert import structure, wire_names
 from muybridge_protocol.records.json import InvalidJson
 
@@ -155,8 +155,7 @@ class SqliteJournal:
 
         is_new = False
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            place.mkdir(mode=0o700, exist_ok=True)
+            make_folders(place, mode=0o700)
             is_new = sqlite.create(path, patience, fill)
             sync_folders(folder)
         except (OSError, sqlite3.Error) as error:

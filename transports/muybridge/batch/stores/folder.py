@@ -12,6 +12,7 @@ from muybridge.batch.file_names import place, taken_names
 from muybridge.batch.journal_errors import sentence
 from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.files.durable import make_folders
 
 _PROBE: Final = 4096
 """Bytes that a disk must have room for."""
@@ -62,10 +63,10 @@ class FolderStore:
         at = self._spool
         try:
             try:
-                self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folders(self._spool, mode=0o700)
                 probe.write_bytes(bytes(_PROBE))
                 at = self._folder
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_folders(self._folder)
                 linked.hardlink_to(probe)
             finally:
                 for path in (linked, probe):
