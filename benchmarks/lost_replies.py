@@ -160,7 +160,7 @@ def _trio_client(url: str) -> None:
 def _openai(url: str) -> None:
     openai: Any = import_module("openai")
     with openai.OpenAI(api_key="key", base_url=url, timeout=READ_TIMEOUT) as client:
-        client.videos.create(model="sora-2", prompt="a horse")
+        client.images.generate(model="gpt-image-2", prompt="a horse")
 
 
 def _anthropic(url: str) -> None:
@@ -175,6 +175,15 @@ def _fal(url: str) -> None:
     with patch.multiple(fal, QUEUE_URL_FORMAT=f"{url}/", MAX_DELAY=PAUSE):
         client = fal.SyncClient(key="key", default_timeout=READ_TIMEOUT)
         client.submit("fal-ai/horse", {"prompt": "a horse"})
+
+
+def _comfy(url: str) -> None:
+    comfy: Any = import_module("comfy_sdk")
+    with patch.dict(os.environ, {"COMFY_BASE_URL": url}):
+        client = comfy.Comfy(api_key="key", timeout=READ_TIMEOUT)
+    with client:
+        graph = {"1": {"class_type": "LoadHorse", "inputs": {}}}
+        client.submit(client.workflows.from_json(graph))
 
 
 def _replicate(url: str) -> None:
@@ -205,7 +214,8 @@ OURS = (
     Library("muybridge.TrioClient", "muybridge", _trio_client),
 )
 PEERS = (
-    Library("openai videos.create", "openai", _openai),
+    Library("comfy-sdk submit", "comfy-sdk", _comfy),
+    Library("openai images.generate", "openai", _openai),
     Library("anthropic messages.create", "anthropic", _anthropic),
     Library(
         "fal-client submit",
