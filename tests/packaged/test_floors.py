@@ -80,7 +80,7 @@ def test_imports(lowest: Environment) -> None:
     assert lowest.run(JOBS / "look.py", *MODULES) == "{}\n"
 
 
-@pytest.mark.parametrize("job", ["with_requests", "with_trio", "with_httpx2"])
+@pytest.mark.parametrize("job", ["with_requests", "with_trio", "with_asyncio", "with_httpx2"])
 def test_lifecycle(
     job: str, lowest: Environment, service_there: dict[str, str], tmp_path: Path
 ) -> None:

@@ -13,6 +13,8 @@ async def main() -> None:
         result = await client.run(muybridge.ImgaRequest(model="imga", prompt="a horse"))
         print(await client.download(result, sys.argv[1]))
         print((await client.generate_content("textg-2.5-pro", "Why?")).text)
+    async with muybridge.AsyncClient() as client:  # it finds out which event loop it is under
+        await client.get(result)
 
 
 trio.run(main)
