@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -142,6 +142,14 @@ LENGTH_FIELDS: tuple[str, ...] = ("duration", "seconds")
 Limits = Mapping[str, tuple[ValueRule, ...]]
 """Rules by wire name."""
 
+ALIKE: Final = (
+    ("aspect_ratio", "ratio", "size"),
+    ("duration", "seconds"),
+    ("image_urls", "input_reference", "referenceImages"),
+    ("first_image", "image"),
+    ("last_image", "lastFrameImage"),
+)
+"""Names under which different families have fields of the same meaning."""
 _NO_LIMITS: Limits = {}
 
 
@@ -428,8 +436,14 @@ class Family:
         """Return the field that *wire* is probably a misspelling of, or None."""
         from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
 
-        plain = {known.replace("_", "").lower(): known for known in self._fields_by_wire}
-        wanted = wire.replace("_", "").lower()
+        plain = {_plain(known): known for known in self._fields_by_wire}
+        wanted = _plain(wire)
+        if wanted in plain:
+            return plain[wanted]
+        for names in ALIKE:
+            alike = [name for name in names if name in self._fields_by_wire]
+            if alike and wanted in map(_plain, names):
+                return alike[0]
         close = get_close_matches(wanted, plain, n=1)
         return plain[close[0]] if close else self._field_for_media(wanted)
 
@@ -474,6 +488,10 @@ class Family:
                 if problem is not None:
                     problems.append(problem)
         return problems
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _as_given(problem: Problem, given: Mapping[str, str]) -> Problem:

@@ -16,7 +16,7 @@ from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import Family, any_link
-from muybridge_protocol.families.naming import python_names, with_names
+from muybridge_protocol.families.naming import python_names, with_names, with_places
 from muybridge_protocol.families.request import MediaRequest, with_loading
 from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array, shown
@@ -56,7 +56,7 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
     body, wrong_files = with_files(known, body, local_media, allow_inline=allow_inline is True)
     report = known.check(body, extra=extra, own=any_link)
     blamed = {problem.field for problem in wrong_files}
-    found = [_in_mapping(one) for one in report.problems if one.field not in blamed]
+    found = [_in_mapping(one) for one in with_places(report.problems) if one.field not in blamed]
     if wrong or wrong_files or found:
         names = {wire: name for wire, name in python_names(known).items() if name in given}
         told = with_loading((*wrong_files, *found), known, "pathlib.Path")
