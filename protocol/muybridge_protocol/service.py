@@ -10,6 +10,9 @@ Three rules protect the key and the machine that it is on:
   host, or on the service's own host. The user may allow other hosts, but never an address at which
   a cloud gives its machines their credentials.
 
+A base URL has one spelling, whatever the user has written: accounts, batches and rates are told
+apart by it.
+
 A URL that is refused is quoted without its query and user name, because they may be secret, and not
 at all if it does not look like a URL: it may be the key itself.
 """
@@ -54,7 +57,7 @@ _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
 _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.ASCII | re.IGNORECASE)
 
 _UNSENDABLE = re.compile(r"[^\x21-\x7e]|\\")
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
+_HOST = re.compile(r"(?!\.+\Z)(?:[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?)", re.ASCII)
 """A name, or an IPv6 address with its zone. Escapes could be read as another host elsewhere."""
 
 _NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
@@ -67,6 +70,9 @@ ALLOW_DOWNLOADS = "to download it anyway, pass allow_insecure_downloads=True"
 
 _VERSION = "/v1"
 """The beginning of every path of the service."""
+
+_ESCAPE = re.compile(r"%([0-9a-f]{2})", re.ASCII | re.IGNORECASE)
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]", re.ASCII)
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BEGINNINGS = tuple(f"{scheme}://" for scheme in _DEFAULT_PORTS)
@@ -175,7 +181,7 @@ class Service:
 
     Args:
         base_url: For images, videos and assets, or None if only text is used. It must be https
-            unless its host is loopback.
+            unless its host is loopback. It is kept as RFC 3986 normalises it.
         text_base_url: For text, or None.
         allow_plain_http: Whether base_url may be plain http on any host. The key is then sent in
             clear text.
@@ -204,6 +210,7 @@ class Service:
             if url is None:
                 continue
             scheme, host, port = _origin_of_base(url, name)
+            host = host.removesuffix(".")
             origins.add((scheme, host, port))
             is_base = name == "base_url"
             if is_base:
@@ -215,7 +222,7 @@ class Service:
                 )
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
-            url = url.rstrip("/")
+            url = _spelled(scheme, host, port, urlsplit(url).path)
             if url.endswith(_VERSION):
                 raise InvalidAddress(
                     f"{url}: leave out {_VERSION}, which every path begins with. Nothing was sent."
@@ -339,7 +346,9 @@ class Service:
 
     def is_own_host(self, url: str) -> bool:
         """Whether *url* is on base_url's own host."""
-        return self.base_url is not None and origin_of(url)[1] == origin_of(self.base_url)[1]
+        if self.base_url is None:
+            return False
+        return origin_of(url)[1].removesuffix(".") == origin_of(self.base_url)[1]
 
 
 def resolve_location(url: str, location: str) -> str:
@@ -365,6 +374,28 @@ def _origin_of_base(url: str, name: str) -> tuple[str, str, int]:
         hint = "" if url.lower().startswith(_BEGINNINGS) else f" {_SWAPPED}"
         message = f"{name} cannot be used: {error}{hint} Nothing was sent."
     raise InvalidAddress(message)
+
+
+def _spelled(scheme: str, host: str, port: int, path: str) -> str:
+    """Return the base URL of these parts as RFC 3986, section 6.2, normalises it.
+
+    The scheme and the host are in lower case already. No slash is at its end.
+    """
+    name = f"[{host}]" if ":" in host else host
+    at = "" if port == _DEFAULT_PORTS[scheme] else f":{port}"
+    kept: list[str] = []
+    for segment in _ESCAPE.sub(_escaped, path).split("/")[1:]:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    return f"{scheme}://{name}{at}/{'/'.join(kept)}".rstrip("/")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Return an escape in upper case, or its character if that needs none."""
+    mark = chr(int(found[1], 16))
+    return mark if _UNRESERVED.fullmatch(mark) else found[0].upper()
 
 
 def _below(base_url: str, path: str) -> str:

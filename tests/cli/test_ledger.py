@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from batch.billing import BillingServer, Fault
+from muybridge import Client
 from muybridge.ledger import State, open_ledger
 
 from .conftest import Invoke
@@ -109,6 +110,24 @@ def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
     assert made_id in invoke("ledger", "list", *where, env={"COLUMNS": "200"}).stdout
     spent = json.loads(invoke("spent", "--json", *where).stdout)
     assert spent["ledger"] == listed["ledger"]
+
+
+def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, str]) -> None:
+    """The command and the library have one account, however they spell the service's address."""
+    item = {"family": "imga", "model": "imga", "prompt": "a horse"}
+    Path("b.jsonl").write_text(json.dumps(item), "utf-8")
+    address = settings["MUYBRIDGE_BASE_URL"]
+    with Client(settings["MUYBRIDGE_API_KEY"], address, ledger="l.sqlite3", dedupe=True) as client:
+        task = client.create("imga", {"model": "imga", "prompt": "a horse"})
+    env = {**settings, "MUYBRIDGE_BASE_URL": f"{address.upper()}/./%2E/"}
+    words = ("--dedupe", "--ledger", "l.sqlite3", "--poll-interval", "0.1", "--json")
+    ended = invoke("batch", "run", "b.jsonl", "--out", "out", *words, env=env)
+    assert ended.exit_code == 0
+    [entry] = open_ledger("l.sqlite3").entries()
+    assert entry.task is not None
+    assert entry.task.id == task.id
+    # A batch goes on at the same service.
+    assert invoke("batch", "run", "--out", "out", *words, env=settings).exit_code == 0
 
 
 def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:

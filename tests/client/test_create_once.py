@@ -29,6 +29,13 @@ from .drivers import MakeClient
 from .in_process import VirtualClock, World
 from .requests_made import image
 
+SPELLINGS = [
+    "HTTPS://Service.TEST",
+    "https://service.test:443/",
+    "https://service.test./",
+    "https://service.test/./a/%2e%2e/",
+]
+"""Other ways to write the world's address."""
 UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
 LOST = TransportFailure(
     phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT, partial=b'{"id": "task-7", "status": '
@@ -95,6 +102,17 @@ def test_another_account(make_client: MakeClient, world: World, ledger: Path) ->
     make_client(other, ledger=ledger).create_once("order 1", image("another horse"))
     assert len(world.posts) == len(other.posts) == 1
     assert make_client(world, ledger=ledger).create_once("order 1", image()).id == first.id
+
+
+@pytest.mark.parametrize("address", SPELLINGS)
+def test_one_address_however_it_is_spelled(
+    make_client: MakeClient, world: World, ledger: Path, address: str
+) -> None:
+    """Two spellings of one base URL are one account."""
+    world.always = HttpResponse(200, (), b'{"id": "task-1", "status": "queued"}')
+    first = make_client(world, ledger=ledger).create_once("order 1", image())
+    again = make_client(world, ledger=ledger, base_url=address).create_once("order 1", image())
+    assert (again.id, len(world.posts)) == (first.id, 1)
 
 
 def test_an_account_with_a_name(make_client: MakeClient, world: World, ledger: Path) -> None:

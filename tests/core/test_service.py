@@ -38,7 +38,6 @@ from .driving import SERVICE, call
         "https://api.example.com",
         "https://api.example.com/",
         "https://api.example.com:8443/prefix/",
-        "HTTPS://API.EXAMPLE.COM",
         "https://10.0.0.7",
         "https://[2001:db8::1]:444",
         "http://localhost:8000",
@@ -53,6 +52,38 @@ def test_base_urls(base: str) -> None:
     service = Service(base_url=base)
     assert service.base_url == base.rstrip("/")
     assert service.url("/v1/x") == base.rstrip("/") + "/v1/x"
+
+
+@pytest.mark.parametrize(
+    ("base", "spelled"),
+    [
+        ("HTTPS://API.Example.COM", "https://api.example.com"),
+        ("https://api.example.com:443", "https://api.example.com"),
+        ("https://api.example.com:0443/", "https://api.example.com"),
+        ("https://api.example.com:", "https://api.example.com"),
+        ("https://api.example.com./", "https://api.example.com"),
+        ("https://api.example.com.:443/./", "https://api.example.com"),
+        ("https://api.example.com/a/../b/./c/..", "https://api.example.com/b"),
+        ("https://api.example.com/../a", "https://api.example.com/a"),
+        ("https://api.example.com/%2e%2E/%7ea%2fb/%41", "https://api.example.com/~a%2Fb/A"),
+        ("https://api.example.com/a%zz%", "https://api.example.com/a%zz%"),
+        ("https://api.example.com/A//b//", "https://api.example.com/A//b"),
+        ("HTTP://LocalHost.:80", "http://localhost"),
+        ("http://localhost:443", "http://localhost:443"),
+        ("http://[::1]:80/", "http://[::1]"),
+        ("https://[FE80::1%25en0]:443", "https://[fe80::1%25en0]"),
+        ("https://[2001:DB8::1]:80", "https://[2001:db8::1]:80"),
+    ],
+)
+def test_the_spelling_of_a_base_url(base: str, spelled: str) -> None:
+    """A base URL is kept as RFC 3986 normalises it, and without a dot at the end of its host."""
+    service = Service(base_url=base, text_base_url=base)
+    assert (service.base_url, service.text_base_url) == (spelled, spelled)
+    assert service == Service(base_url=spelled, text_base_url=spelled)
+    assert Service(base_url=spelled).base_url == spelled
+    assert service.is_local is Service(base_url=spelled).is_local
+    assert service.owns(service.url("/v1/x"))
+    assert service.is_own_host(f"{base.partition('/%')[0]}/a")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +128,7 @@ NO_ADDRESSES = [
     "https://api%2eexample.com",
     "https://l%6fcalhost",
     "https://api.example.com,evil",
+    "https://.",
     "https://*",
     "https://api.example.com\x00",
     "https://api.example.com\x7f",
