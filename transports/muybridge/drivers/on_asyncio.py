@@ -139,7 +139,11 @@ class AsyncioRuntime:
 
     async def finish_in_thread(self, work: Callable[[], T]) -> T:
         """Do *work* in a thread, and keep a cancellation for `raise_cancellation`."""
-        running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
+        loop = asyncio.get_running_loop()
+        try:
+            running = loop.run_in_executor(None, copy_context().run, work)
+        except RuntimeError:  # the program is ending, and has shut down the loop's threads
+            return work()
         held = await _outlast({running}, lambda: None)
         if held is not None:
             self._held_back.setdefault(_current_task(), held)
