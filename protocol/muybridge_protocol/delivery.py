@@ -14,6 +14,7 @@ The class of an exception tells nothing about the first fact, because libraries 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -171,37 +172,77 @@ def fraction(seed: int) -> float:
 _MASK = (1 << 64) - 1
 
 
-def retry_after(reply: HttpResponse | HttpHead) -> float | None:
-    """Return the seconds that the response asks to wait, or None.
+def retry_after(reply: HttpResponse | HttpHead, wall: float | None = None) -> float | None:
+    """Return the seconds that the response asks to wait, or None if it does not ask or is unclear.
 
-    `Retry-After` is whole seconds, or an HTTP date. A date is compared with the response's own
-    `Date`, so that this machine's clock does not matter.
+    `Retry-After` is whole or decimal seconds, rounded up, or an HTTP date in any of its three
+    forms. Of several, the longest counts.
+
+    Args:
+        reply: The response.
+        wall: Unix seconds, if they are known. A date is compared with the response's own `Date`,
+            so that this machine's clock does not matter, or else with these.
     """
-    asked = (reply.header("Retry-After") or "").strip()
-    if re.fullmatch(r"[0-9]{1,10}", asked, re.ASCII):
-        return float(asked)
-    until, sent = http_date(asked), http_date(reply.header("Date") or "")
-    return None if until is None or sent is None else max(0.0, until - sent)
+    date = http_date(reply.header("Date") or "", wall or 0.0)
+    sent = wall if date is None else date
+    asked = [_seconds(text, sent) for text in _fields(reply, "retry-after")]
+    return max((seconds for seconds in asked if seconds is not None), default=None)
 
+
+def asks_unclearly(reply: HttpResponse | HttpHead, wall: float | None = None) -> bool:
+    """Whether the response asks to wait, but not in a way that can be read.
+
+    A paid request is not repeated then, because any moment may be too early.
+    """
+    return any(_fields(reply, "retry-after")) and retry_after(reply, wall) is None
+
+
+def _fields(reply: HttpResponse | HttpHead, name: str) -> list[str]:
+    return [value.strip() for field, value in reply.headers if field.lower() == name]
+
+
+def _seconds(asked: str, sent: float | None) -> float | None:
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", asked, re.ASCII):
+        whole, _, part = asked.partition(".")
+        # Long ones are not converted: Python refuses thousands of digits.
+        seconds = _LONGEST_ASKED if len(whole.lstrip("0")) > _MOST_DIGITS else float(whole)
+        return min(_LONGEST_ASKED, seconds + bool(part.strip("0")))
+    until = None if sent is None else http_date(asked, sent)
+    return None if until is None or sent is None else float(math.ceil(max(0.0, until - sent)))
+
+
+_MOST_DIGITS = 10
+_LONGEST_ASKED = 9_999_999_999.0
+"""What a longer `Retry-After` counts as, in seconds."""
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_HTTP_DATE = (
-    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) "
-    r"([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_DAY, _MONTH, _YEAR = r"(?P<day>[ 0-9][0-9])", r"(?P<month>[A-Z][a-z]{2})", r"(?P<year>[0-9]{4})"
+_HTTP_DATES = (
+    rf"[A-Z][a-z]{{2}}, {_DAY} {_MONTH} {_YEAR} {_TIME} GMT",
+    rf"[A-Z][a-z]+day, {_DAY}-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT",
+    rf"[A-Z][a-z]{{2}} {_MONTH} {_DAY} {_TIME} {_YEAR}",
 )
+"""The three forms of an HTTP date (RFC 9110, 5.6.7): today's, that of RFC 850, that of asctime."""
 
 
-def http_date(text: str) -> float | None:
-    """Return the Unix seconds of an HTTP date, or None if *text* is none."""
-    match = re.fullmatch(_HTTP_DATE, text.strip(), re.ASCII)
-    if match is None or match[2] not in _MONTHS:
+def http_date(text: str, now: float = 0.0) -> float | None:
+    """Return the Unix seconds of an HTTP date, or None. A year of two digits is near *now*."""
+    text = text.strip()
+    found = next(filter(None, (re.fullmatch(form, text, re.ASCII) for form in _HTTP_DATES)), None)
+    if found is None or found["month"] not in _MONTHS:
         return None
-    day, year, hour, minute, second = (int(match[part]) for part in (1, 3, 4, 5, 6))
+    year, month = int(found["year"]), _MONTHS.index(found["month"]) + 1
+    day, hour, minute, second = (int(found[part]) for part in ("day", "hour", "minute", "second"))
     try:
-        month = _MONTHS.index(match[2]) + 1
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
+        if len(found["year"]) == 2:  # noqa: PLR2004  as RFC 850 has it
+            latest = datetime.fromtimestamp(now, UTC).year + 50
+            year += (latest - year) // 100 * 100
+        leap = second == 60  # noqa: PLR2004  a leap second
+        date = datetime(year, month, day, hour, minute, second - leap, tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
         return None
+    return date.timestamp() + leap
 
 
 _REFUSAL_TYPES: Mapping[int, type[Refused]] = {
@@ -212,8 +253,16 @@ _REFUSAL_TYPES: Mapping[int, type[Refused]] = {
 }
 
 
-def refusal(response: HttpResponse, task: Task | None = None) -> Refused:
-    """Return the error for a response that refuses the request."""
+def refusal(
+    response: HttpResponse, task: Task | None = None, *, wall: float | None = None
+) -> Refused:
+    """Return the error for a response that refuses the request.
+
+    Args:
+        response: The response.
+        task: What the request was about, if it is known.
+        wall: Unix seconds, if they are known.
+    """
     kind = _REFUSAL_TYPES.get(response.status, Refused)
     if kind is TaskNotFound and task is None:
         kind = Refused
@@ -224,7 +273,7 @@ def refusal(response: HttpResponse, task: Task | None = None) -> Refused:
         task=task,
     )
     if isinstance(error, RateLimited):
-        error.retry_after = retry_after(response)
+        error.retry_after = retry_after(response, wall)
     return error
 
 

@@ -532,8 +532,10 @@ def test_a_bare_id_without_an_answer_is_polled_as_seldom_as_any_family() -> None
     assert min(run.gaps[10:]) >= 60
     healed = drive(poll(), *repeat(9, lost()), *repeat(3, result("processing")), DONE)
     assert healed.gaps[9:] == [30, 30, 30]
-    throttled = drive(poll(), reply(429, Retry_After="6"), DONE)
-    assert throttled.gaps == [6]
+    throttled = drive(poll(seed=5), *repeat(11, reply(429)), DONE)
+    assert throttled.gaps == pytest.approx(expected)
+    asked = drive(poll(), reply(429, Retry_After="6"), reply(429, Retry_After="90"), DONE)
+    assert asked.gaps == [30, 90]
     told = result("processing", model="vidsb_2_0")
     learnt = drive(poll(), *repeat(6, lost()), told, told, DONE)
     assert learnt.gaps[6:] == [40, 40]

@@ -59,7 +59,10 @@ def test_a_pause_that_no_reply_asks_for_is_drawn(seed: int) -> None:
         assert throttle.until == now + pause
 
 
-@pytest.mark.parametrize(("asked", "pause"), [("0", 0.125), ("7", 7), ("120", 120), ("500", 120)])
+@pytest.mark.parametrize(
+    ("asked", "pause"),
+    [("0", 0.125), ("7", 7), ("6.5", 7), ("120", 120), ("500", 120), ("soon", 20), ("-5", 20)],
+)
 @pytest.mark.parametrize("status", [429, 503, 404])
 def test_a_pause_is_as_long_as_is_asked(status: int, asked: str, pause: float) -> None:
     """Whatever the status, Retry-After is obeyed up to two minutes, and is no less than the gap."""

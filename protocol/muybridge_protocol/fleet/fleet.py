@@ -258,7 +258,8 @@ class Fleet(Generic[K]):
         """
         member, operation = self._exchange(ticket)
         operation = operation.receive(response, now)
-        self._throttle.heard(response, sent=member.sent, now=now)
+        wall = now + self._wall_offset
+        self._throttle.heard(response, sent=member.sent, now=now, wall=wall)
         return self._go_on(ticket, operation, now)
 
     def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import attrs
 
 from muybridge_protocol.delivery import (
+    LONGEST_BACKOFF,
     LONGEST_WAIT,
     POLL,
     Verdict,
+    asks_unclearly,
     backoff,
     fraction,
     retry_after,
@@ -62,13 +64,16 @@ class Throttle:
         if self.gap:
             self.until = max(self.until, now + self.gap)
 
-    def heard(self, response: HttpResponse, *, sent: float, now: float) -> None:
+    def heard(
+        self, response: HttpResponse, *, sent: float, now: float, wall: float | None = None
+    ) -> None:
         """Record the response to a request.
 
         Args:
             response: The response.
             sent: When its request was sent, on the driver's clock.
             now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment, if they are known.
         """
         verdict = POLL.judge_status(response.status)
         if verdict is Verdict.ANSWER:
@@ -76,7 +81,9 @@ class Throttle:
                 self._recover(now)
                 self._ease()
             return
-        asked = retry_after(response)
+        asked = retry_after(response, wall)
+        if asks_unclearly(response, wall):
+            asked = LONGEST_BACKOFF
         if verdict is Verdict.THROTTLED or asked is not None:
             self._slow(asked, sent, now)
         if verdict in (Verdict.THROTTLED, Verdict.RETRY):

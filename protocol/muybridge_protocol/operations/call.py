@@ -80,6 +80,7 @@ class Call(PaidOperation[HttpResponse]):
             due=now,
             deadline=now + max(CREATE_DEADLINE, timeout),
             http_request=request,
+            wall_offset=None,
         )
 
     def _receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  any response will do

@@ -21,6 +21,7 @@ from muybridge_protocol.delivery import (
     THROTTLED_TRIES,
     UNSENT_TRIES,
     Verdict,
+    asks_unclearly,
     backoff,
     refusal,
     retry_after,
@@ -45,6 +46,7 @@ class PaidOperation(Operation[T_co]):
 
     Args:
         deadline: When to stop retrying, on the driver's clock.
+        wall_offset: What to add to the driver's clock to get Unix seconds, or None if unknown.
         unsent: Attempts that never reached the service.
         throttled: Attempts that were answered with 429.
         http_request: The request as it is sent.
@@ -53,6 +55,7 @@ class PaidOperation(Operation[T_co]):
     _name: ClassVar[str] = "create"
 
     deadline: float
+    wall_offset: float | None
     unsent: int = 0
     throttled: int = 0
     http_request: HttpRequest
@@ -107,10 +110,16 @@ class PaidOperation(Operation[T_co]):
 
     def _throttle(self, response: HttpResponse, now: float) -> Self:
         tries = self.throttled + 1
-        asked = retry_after(response)
+        wall = None if self.wall_offset is None else now + self.wall_offset
+        asked = retry_after(response, wall)
         delay = backoff(self.seed, tries) if asked is None else asked
-        if tries >= THROTTLED_TRIES or delay > LONGEST_WAIT or now + delay > self.deadline:
-            return self._settle(refusal(response))
+        if (
+            tries >= THROTTLED_TRIES
+            or delay > LONGEST_WAIT
+            or now + delay > self.deadline
+            or asks_unclearly(response, wall)
+        ):
+            return self._settle(refusal(response, wall=wall))
         return attrs.evolve(
             self, throttled=tries, due=now + delay, events=(Throttled(self._name, delay),)
         )

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 UNKNOWN_PACING = Pacing(5, 30, assumed=True)
 """The pace for a task of unknown family."""
 UNANSWERED_PACING = Pacing(30, 60, assumed=True)
-"""The pace for a task of unknown family while the service does not respond: that of the slowest
+"""The pace for a task of unknown family while its polls fail, also with 429: that of the slowest
 family, because it may belong to that one."""
 GROWTH = 1.25
 """Factor by which the interval grows after each poll, up to the longest of the pacing."""
@@ -268,7 +268,8 @@ class Poll(Operation[Result]):
             case Verdict.VIOLATION:
                 return self._settle(self._violation(f"a redirect (status {status})", response))
             case _:
-                return self._retry(f"status {status}", now, asked=retry_after(response))
+                asked = retry_after(response, now + self.wall_offset)
+                return self._retry(f"status {status}", now, asked=asked)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after a failed exchange."""
@@ -360,7 +361,8 @@ class Poll(Operation[Result]):
         reason = f"status {response.status}"
         # A service that answers 429 is not silent.
         answered = attrs.evolve(self, heard=now)
-        return answered._again(reason, now, asked=retry_after(response), throttled=True)
+        asked = retry_after(response, now + self.wall_offset)
+        return answered._again(reason, now, asked=asked, throttled=True)
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
@@ -377,7 +379,7 @@ class Poll(Operation[Result]):
         if self._is_last_try:
             return self._settle(ServiceUnreachable(silent=silent, reason=reason, task=self.task))
         interval, longest = self.interval_at(now), self.pacing.longest
-        if self.pacing == UNKNOWN_PACING and not (self.once or throttled):
+        if self.pacing == UNKNOWN_PACING and not self.once:
             longest = UNANSWERED_PACING.longest
             interval = max(self.interval, UNANSWERED_PACING.shortest)
         if asked is None:

@@ -76,6 +76,7 @@ class TextCall(_TextOperation[T_co]):
         service: Service,
         *,
         now: float,
+        wall: float | None = None,
         seed: int,
         timeout: float = TEXT_TIMEOUT,
     ) -> Self:
@@ -86,6 +87,7 @@ class TextCall(_TextOperation[T_co]):
             read: Makes the outcome of the response's record.
             service: Where the service is.
             now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment, if they are known.
             seed: A random number for this operation; the delays between attempts derive from it.
             timeout: Seconds that it may take with all its tries.
         """
@@ -95,6 +97,7 @@ class TextCall(_TextOperation[T_co]):
             timeout=timeout,
             due=now,
             deadline=now + timeout,
+            wall_offset=None if wall is None else wall - now,
             http_request=http_request,
             read=read,
         )
@@ -130,6 +133,7 @@ class OpenStream(_TextOperation[HttpHead]):
         service: Service,
         *,
         now: float,
+        wall: float | None = None,
         seed: int,
         timeout: float = TEXT_TIMEOUT,
     ) -> Self:
@@ -140,6 +144,7 @@ class OpenStream(_TextOperation[HttpHead]):
             timeout=timeout,
             due=now,
             deadline=now + timeout,
+            wall_offset=None if wall is None else wall - now,
             http_request=http_request,
         )
 

@@ -373,6 +373,7 @@ class TextCalls:
             read,
             self._service,
             now=now,
+            wall=self._driver.runtime.wall(),
             seed=_seed(),
             timeout=limits["timeout"],
         )
@@ -391,7 +392,12 @@ class TextCalls:
         )
         return (
             lambda now: OpenStream.start(
-                sent, self._service, now=now, seed=_seed(), timeout=timeout
+                sent,
+                self._service,
+                now=now,
+                wall=self._driver.runtime.wall(),
+                seed=_seed(),
+                timeout=timeout,
             ),
             reader,
         )
