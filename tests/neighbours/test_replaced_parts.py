@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent.parent
 HOMES = [str(TESTS), *(str(TESTS.parent / name) for name in ("protocol", "transports"))]
 
@@ -97,6 +99,116 @@ with ScriptedServer(serve, tls=context) as server:
     assert run(before, after, tmp_path) == "certificate 0\ntask-1 1\n"
 
 
+CASSETTE = """
+import json, yaml
+request = dict(method="POST", uri="http://any/", body="", headers={})
+status = dict(code=200, message="OK")
+said = json.dumps(dict(id="task-of-the-mock", object="imga", created=1, status="queued"))
+headers = {"Content-Type": ["application/json"]}
+response = dict(status=status, headers=headers, body=dict(string=said))
+def save(name, *recorded):
+    with open(name, "w") as file:
+        file.write(yaml.safe_dump(dict(interactions=list(recorded), version=1)))
+save("full.yaml", dict(request=request, response=response))
+save("empty.yaml")
+def cassette(name):
+    return vcr.use_cassette(name, record_mode="none", match_on=["method"])
+"""
+
+MOCKS = {
+    "requests-mock": """
+import requests_mock
+def full():
+    mock = requests_mock.Mocker()
+    mock.post(requests_mock.ANY, json=dict(id="task-of-the-mock", status="queued"))
+    return mock
+empty = requests_mock.Mocker
+""",
+    "responses": """
+import re, responses
+def full():
+    mock = responses.RequestsMock()
+    mock.post(re.compile(".*"), json=dict(id="task-of-the-mock", status="queued"))
+    return mock
+empty = responses.RequestsMock
+""",
+    "vcrpy": f"""
+import vcr
+{CASSETTE}
+def full():
+    return cassette("full.yaml")
+def empty():
+    return cassette("empty.yaml")
+""",
+}
+"""Programs that define two mocks: one with a response to a create, and one without any."""
+
+
+@pytest.mark.parametrize("mock", MOCKS.values(), ids=MOCKS)
+@pytest.mark.parametrize("first", ["full", "empty"])
+def test_the_first_client_is_made_under_a_mock(tmp_path: Path, mock: str, first: str) -> None:
+    """A mock is obeyed if our module is imported under it, and no longer than it is there."""
+    after = f"""
+def create(client):
+    try:
+        return client.create(IMAGE).id
+    except muybridge.NotSent as error:
+        return error.failure.reason.value
+
+with ScriptedServer(serve) as server:
+    with {first}():
+        client = client_of(server)
+        told = [create(client), server.posts]
+    told += [create(client), server.posts]
+    with full():
+        told += [create(client), server.posts]
+    with empty():
+        told += [create(client), create(client_of(server)), server.posts]
+    print(*told, lifecycle(client) == PICTURE, server.posts, sep=", ")
+"""
+    began = "task-of-the-mock" if first == "full" else "refused here"
+    others = "refused here, refused here"
+    expected = f"{began}, 0, task-1, 1, task-of-the-mock, 1, {others}, 1, True, 2\n"
+    assert run(mock, after, tmp_path) == expected
+
+
+def test_recording_with_the_first_client(tmp_path: Path) -> None:
+    """vcrpy records and plays back what the first client does; the key is not in the cassette."""
+    after = """
+with ScriptedServer(serve) as server:
+    for _ in range(2):
+        with vcr.use_cassette("cassette.yaml", record_mode="once"):
+            with client_of(server) as client:
+                assert lifecycle(client) == PICTURE
+        Path("picture.png").unlink()
+        print(server.posts)
+    assert KEY not in Path("cassette.yaml").read_text()
+"""
+    assert run("import vcr; from pathlib import Path", after, tmp_path) == "1\n1\n"
+
+
+@pytest.mark.parametrize("library", ["requests", "urllib3"])
+def test_instrumented_before(tmp_path: Path, library: str) -> None:
+    """An instrumentation that is there before us sees each exchange."""
+    name = {"requests": "RequestsInstrumentor", "urllib3": "URLLib3Instrumentor"}[library]
+    before = f"""
+from opentelemetry.instrumentation.{library} import {name}
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+provider, exporter = TracerProvider(), InMemorySpanExporter()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+{name}().instrument(tracer_provider=provider)
+"""
+    after = """
+with ScriptedServer(serve) as server:
+    with client_of(server) as client:
+        assert lifecycle(client) == PICTURE
+    print(server.posts, len(exporter.get_finished_spans()))
+"""
+    assert run(before, after, tmp_path) == "1 3\n"
+
+
 def test_requests_cache_by_itself(tmp_path: Path) -> None:
     """A cached session beside ours caches nothing of ours."""
     before = "import requests_cache; cached = requests_cache.CachedSession(backend='memory')"
@@ -122,6 +234,23 @@ except ImportError as error:
     said = run(before, after, tmp_path)
     assert "requests_cache" in said
     assert "requests.Session" in said
+
+
+def test_requests_cache_while_it_is_installed(tmp_path: Path) -> None:
+    """A client that was refused beside requests-cache can be made once that is gone."""
+    before = "import requests_cache"
+    after = """
+with requests_cache.enabled(backend="memory"):
+    try:
+        muybridge.Client(KEY, "http://127.0.0.1:1")
+    except ImportError as error:
+        print("requests_cache" in str(error))
+with ScriptedServer(serve) as server:
+    with client_of(server) as client:
+        assert lifecycle(client) == PICTURE
+        print(server.posts)
+"""
+    assert run(before, after, tmp_path) == "True\n1\n"
 
 
 def test_requests_cache_installed_later(tmp_path: Path) -> None:

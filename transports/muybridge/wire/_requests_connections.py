@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse
-from urllib3.connection import HTTPConnection
+from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, connection
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, check_addresses, request_head
@@ -37,7 +36,22 @@ from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import HttpHead, Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:
+    from urllib3.connection import HTTPConnection
+
     from muybridge.wire._proxy import Proxy
+
+
+def original(kind: Any, module: str) -> Any:
+    """Return the class of *module* that *kind* is, or that has been replaced with *kind*.
+
+    This module may be imported first while a cassette or the like has put a class of its own there,
+    derived from the original.
+    """
+    return next((base for base in kind.__mro__ if base.__module__ == module), kind)
+
+
+if not TYPE_CHECKING:
+    HTTPConnection = original(connection.HTTPConnection, "urllib3.connection")
 
 # The email package also reports defects of the body, which it does not see here.
 _HEAD_DEFECTS = frozenset(

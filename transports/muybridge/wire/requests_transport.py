@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakKeyDictionary
 
 import requests
@@ -25,17 +25,18 @@ from urllib3 import (
     Retry,
     connection_from_url,
 )
-from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire._addressing import Origin, fields_to_send
 from muybridge.wire._requests_connections import (
+    Connection,
     Link,
     Pool,
     RequestsExchange,
     current_exchange,
     let_go,
+    original,
 )
 from muybridge.wire.building import Opened, Reply
 from muybridge.wire.exchange import PIECE
@@ -46,20 +47,23 @@ _WRAPPERS: Final = (requests.RequestException, HTTPError)
 
 
 def _intruder() -> str | None:
-    """Return what has replaced a class that this module builds on, or None.
+    """Return what replaces a class that this module builds on, or None.
 
     urllib3-future, which niquests installs, takes urllib3's name, and its connections return
     encrypted bytes as the response. requests-cache may replace the session with one that saves
     polls and signed links.
     """
-    bases = {kind.__module__ for kind in HTTPConnection.__mro__}
+    bases = {kind.__module__ for kind in Connection.__mro__}
     if "http.client" not in bases:
         return "another library has taken urllib3's name (urllib3-future, which niquests installs)"
     session = requests.Session.__module__
     return None if session == "requests.sessions" else f"{session} has replaced requests.Session"
 
 
-_INTRUDER: Final = _intruder()  # at import, before a cassette or the like replaces anything
+if TYPE_CHECKING:
+    from requests import Session
+else:
+    Session = original(requests.Session, "requests.sessions")
 
 
 class _Recorded(AuthorizationHeader):
@@ -71,7 +75,7 @@ class _Recorded(AuthorizationHeader):
         return self._shown
 
 
-class _Session(requests.Session):
+class _Session(Session):
     """A session that follows no redirect."""
 
     def resolve_redirects(self, *_: object, **__: object) -> Iterator[NoReturn]:
@@ -89,10 +93,11 @@ class _Adapter(HTTPAdapter):
 
     def get_connection_with_tls_context(self, request: Any, *_: object, **__: object) -> Any:
         """Return the pool that sends *request*."""
-        usual = (HTTPConnectionPool.ConnectionCls, HTTPSConnectionPool.ConnectionCls)
-        if usual != (HTTPConnection, HTTPSConnection):
-            # A cassette has put its own classes there.
-            return connection_from_url(request.url)
+        # Asked now, because a cassette may begin and end at any time, even around our import.
+        for pool_of in (HTTPConnectionPool, HTTPSConnectionPool):
+            if pool_of.ConnectionCls.__module__ != "urllib3.connection":
+                # A cassette has put its own classes there.
+                return connection_from_url(request.url)
         exchange = current_exchange()
         exchange.take_over()
         pool = self._pools.get(exchange.route)
@@ -141,8 +146,8 @@ class RequestsTransport:
         pool_size: int = 64,
         allow_plain_http_proxy: bool = False,
     ) -> None:
-        if _INTRUDER is not None:
-            raise ImportError(f"RequestsTransport cannot be used: {_INTRUDER}")
+        if (intruder := _intruder()) is not None:
+            raise ImportError(f"RequestsTransport cannot be used: {intruder}")
         self._connect_timeout = connect_timeout
         self._network: Network[Link] = Network(
             type(self).__name__,
