@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from .drivers import DRIVERS, MakeClient
+from .drivers import DRIVERS, TRANSPORTS, MakeClient
 from .in_process import World
 from .virtual_loops import LOOPS, VirtualLoop
 
@@ -21,7 +21,7 @@ def driver(request: pytest.FixtureRequest) -> str:
 def make_client(driver: str) -> Iterator[MakeClient]:
     """What makes clients of the driver under test; they are closed at the end."""
     with ExitStack() as closing:
-        yield DRIVERS[driver](closing)
+        yield TRANSPORTS[driver](closing)
 
 
 @pytest.fixture

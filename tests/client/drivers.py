@@ -259,8 +259,22 @@ def asyncio_client(closing: ExitStack) -> MakeClient:
     return async_client(closing, muybridge.AsyncClient, asyncio_runs)
 
 
+def httpx2_client(closing: ExitStack) -> MakeClient:
+    """Return what makes clients on httpx2, as `requests_client` does."""
+
+    def make(where: str | World, **options: Any) -> AnyClient:
+        transport = muybridge.Httpx2Transport()
+        closing.callback(transport.close)
+        return requests_client(closing)(where, transport=transport, **options)
+
+    return make
+
+
 DRIVERS: dict[str, Callable[[ExitStack], MakeClient]] = {
     "requests": requests_client,
     "trio": trio_client,
     "asyncio": asyncio_client,
 }
+
+TRANSPORTS = {**DRIVERS, "httpx2": httpx2_client}
+"""The drivers, and the transport that is none's default."""

@@ -6,8 +6,7 @@ A server really sends these bytes, and counts the POSTs.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from muybridge.testing.conformance.calling import authority
 from muybridge_protocol.delivery import THROTTLED_TRIES
 from transport.scripted_server import ScriptedServer, reply_bytes
 
-from .drivers import DRIVERS, AnyClient, MakeClient
+from .drivers import TRANSPORTS, AnyClient, MakeClient
 from .requests_made import image
 
 TASK = {"id": "t1", "object": "imga", "created": 1, "model": "imga", "status": "queued"}
@@ -42,17 +41,11 @@ def chunked(status: int, *pieces: bytes) -> bytes:
     return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
 
 
-@pytest.fixture(params=[*DRIVERS, "httpx2"])
-def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
-    """What makes clients of each driver, and on the other transport of ours."""
-    with ExitStack() as closing:
-
-        def on_httpx2(where: Any, **options: Any) -> AnyClient:
-            transport = muybridge.Httpx2Transport()
-            closing.callback(transport.close)
-            return DRIVERS["requests"](closing)(where, transport=transport, **options)
-
-        yield DRIVERS[request.param](closing) if request.param in DRIVERS else on_httpx2
+@pytest.fixture(params=TRANSPORTS)
+def driver(request: pytest.FixtureRequest) -> str:
+    """The name of the driver or transport under test."""
+    name: str = request.param
+    return name
 
 
 CREATED = reply_bytes(200, written(TASK))

@@ -170,7 +170,7 @@ def test_expired(transport: Transport, authority: trustme.CA) -> None:
     assert found == (False, Phase.TLS, Reason.CERTIFICATE)
 
 
-@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"])
 @pytest.mark.parametrize("form", ["file", "directory"])
 def test_ca_from_environment(
     make_transport: MakeTransport,

@@ -7,7 +7,7 @@ import ssl
 
 import certifi
 
-from muybridge.wire._environment import ca_location
+from muybridge.wire._environment import ca_variable
 from muybridge.wire.exchange import Fault, reason_of
 from muybridge_protocol.http import Reason
 
@@ -18,7 +18,8 @@ def default_context() -> ssl.SSLContext:
     Raises:
         Fault: They cannot be read.
     """
-    place = ca_location() or certifi.where()
+    variable = ca_variable()
+    place = certifi.where() if variable is None else os.environ[variable]
     # A client context checks certificates and their hosts by default.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Some gateways refuse a handshake that names no protocol.
@@ -31,5 +32,9 @@ def default_context() -> ssl.SSLContext:
     except OSError as error:
         limit = reason_of(error) is Reason.LOCAL_LIMIT
         reason = Reason.LOCAL_LIMIT if limit else Reason.CERTIFICATE
-        raise Fault(reason, f"the CA certificates at {place} cannot be read") from None
+        named = "" if variable is None else f", which {variable} names,"
+        why = error.strerror or type(error).__name__
+        raise Fault(
+            reason, f"the CA certificates at {place}{named} cannot be read: {why}"
+        ) from None
     return context

@@ -9,13 +9,20 @@ from urllib.parse import urlsplit
 
 from muybridge_protocol.hosts import is_loopback
 
-CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 """Variables that may name a file or directory of CA certificates; the first one set wins."""
 
 
-def ca_location() -> str | None:
-    """Return the file or directory of CA certificates that the environment names, or None."""
-    return next((place for name in CA_VARIABLES if (place := os.environ.get(name))), None)
+def ca_variable() -> str | None:
+    """Return the variable that names the file or directory of CA certificates, or None."""
+    return next((name for name in CA_VARIABLES if os.environ.get(name)), None)
+
+
+def ca_advice() -> str:
+    """Return what to do about a certificate whose issuer is not trusted."""
+    name = ca_variable()
+    now = "" if name is None else f"; now {name} names the CA certificates"
+    return f"to trust its CA, set {CA_VARIABLES[0]} to the CA's certificate file{now}"
 
 
 def proxy_for(scheme: str, host: str, port: int) -> str | None:

@@ -41,6 +41,7 @@ _DETAIL_LIMIT = 200
 # Only malformed responses are searched; `re` compiles these for the first one, and caches them.
 _INFORMATIONAL = rb"(?s)HTTP/1\.[01] 1[0-9]{2}[ \r].*?\r\n\r\n"
 _STATUS_LINE = rb"HTTP/1\.[01] ([2-9][0-9]{2})(?=[ \r\n])[^\n]*\n"
+_UNKNOWN_ISSUER = (2, 18, 19, 20, 21)  # of OpenSSL: X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, ...
 _LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 _UNREACHABLE = (
     errno.EHOSTUNREACH,
@@ -239,6 +240,10 @@ class Exchange:
             detail = f"the connection was closed {place}"
         elif isinstance(error, OSError | UnicodeError) and not isinstance(error, self.wrappers):
             detail = str(error)[:_DETAIL_LIMIT]
+            if getattr(error, "verify_code", None) in _UNKNOWN_ISSUER:
+                from muybridge.wire._environment import ca_advice  # noqa: PLC0415  rarely needed
+
+                detail = f"{detail}; {ca_advice()}"
         elif receiving:
             reason, detail = Reason.MALFORMED, f"the response violates HTTP ({detail})"
         elif phase is Phase.PROXY:

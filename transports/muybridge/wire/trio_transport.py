@@ -84,7 +84,7 @@ class TrioTransport(Http1Transport):
 
     Proxies (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are read from the environment
     once for each host; https goes through them in a tunnel. The CA certificates are those of
-    `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else certifi's.
+    `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` or `SSL_CERT_FILE`, else certifi's.
 
     Args:
         ssl_context: The context for TLS connections, used unchanged: ALPN, too, is up to you, and
