@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -201,6 +202,7 @@ WORDS = {
     signal.SIGINT: "Interrupted.",
     signal.SIGTERM: "Interrupted by SIGTERM.",
     signal.SIGHUP: "Interrupted by SIGHUP.",
+    signal.SIGQUIT: "Interrupted by SIGQUIT.",
 }
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
 
@@ -237,21 +239,26 @@ def test_a_no_sends_nothing(
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells whether a process sleeps")
 @pytest.mark.parametrize(
-    ("number", "expected"), [(signal.SIGINT, 3), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "expected"),
+    [(signal.SIGINT, 3), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)],
 )
 def test_a_signal_at_the_question(
     on_terminal: Callable[..., Terminal], tmp_path: Path, number: signal.Signals, expected: int
 ) -> None:
-    """Ctrl-C, SIGTERM and SIGHUP at the question send nothing, and say so."""
+    """A signal at the question sends nothing, says so, and names the command with the file."""
     with BillingServer() as server:
         terminal = on_terminal(*RUN, server=server)
         terminal.read_until(b"[y/N]")
         terminal.interrupt(number)
         code, stdout = terminal.end()
         assert (code, stdout, server.requests) == (expected, "", 0)
-    last = terminal.shown.splitlines()[-1]
-    assert last == f"error: {WORDS[number]} Nothing was sent.".encode()
-    assert not (tmp_path / "out").exists()
+        *_, said, resuming = terminal.shown.decode().splitlines()
+        assert said == f"error: {WORDS[number]} Nothing was sent."
+        assert not (tmp_path / "out").exists()
+        command = shlex.split(resuming.removeprefix("to resume: muybridge batch "))
+        again = on_terminal(*command, "--yes", server=server)
+        code, stdout = again.end()
+        assert (code, stdout.splitlines()[0], server.posts) == (0, "3 downloaded", 3), again.shown
 
 
 @on_posix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -286,6 +287,19 @@ def read_until(process: subprocess.Popen[str], said: str) -> None:
 def ended_by(number: int, state: int) -> int:
     """Return the exit code of a batch in *state* that *number* has ended."""
     return state if number == signal.SIGINT else 128 + number
+
+
+def test_a_command_that_resumes_without_a_journal(invoke: Invoke, tmp_path: Path) -> None:
+    """Before there is a journal, the command that resumes has the file and the rate in it."""
+    (tmp_path / "out").write_text("a file in the way")
+    with BillingServer() as server:
+        stuck = invoke(*RUN, "--rate", "90", server=server)
+        assert (stuck.exit_code, server.requests) == (6, 0)
+        (tmp_path / "out").unlink()
+        command = shlex.split(stuck.stderr.rpartition("to resume: muybridge batch ")[2])
+        assert command[:4] == ["run", "b.jsonl", "--rate", "90"]
+        again = invoke(*command, server=server)
+        assert (again.exit_code, server.posts) == (0, 3)
 
 
 @posix

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end the command as the first Ctrl-C does, with the shell's exit code."""
+"""Signals that end programs end the command as the first Ctrl-C does, with the shell's code."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ TEXT = ("text", "textg-2.5-pro", "A horse")
 SIGNALS = [signal.SIGTERM, signal.SIGHUP]
 INTERRUPTIONS = [signal.SIGINT, *SIGNALS]
 OTHERS = [*SIGNALS, signal.SIGINT]
+ENDING = [*INTERRUPTIONS, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU]
 
 
 class Held:
@@ -98,6 +99,48 @@ def test_a_second_one_ends_at_once(
     assert process.returncode == (4 if second == signal.SIGINT else 128 + second)
     assert "may have been accepted" in stderr
     assert service.posts == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    diagonal(ENDING, [("get", "task-1"), ("download", "task-1", "-o", "a.png")]),
+)
+def test_a_query_ends_at_once(start: Start, number: signal.Signals, words: tuple[str, ...]) -> None:
+    """While a task is queried once it ends at once, and names the same command."""
+    with held("GET", record(status="processing")) as (service, holding):
+        process = start(*words, env=service.settings)
+        assert holding.asked.wait(20)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == (5 if number == signal.SIGINT else 128 + number)
+    resuming = shlex.split(stderr.rpartition("to resume: ")[2])
+    assert resuming == ["muybridge", words[0], *words[2:], words[1]]
+
+
+@pytest.mark.parametrize(("number", "is_link"), diagonal(ENDING, [True, False]))
+def test_a_download_ends_at_once(start: Start, number: signal.Signals, is_link: bool) -> None:  # noqa: FBT001  a parameter
+    """While a result is downloaded it ends at once, and names the command that resumes."""
+    asked, go_on = threading.Event(), threading.Event()
+    link = ""
+
+    def answer(_method: str, path: str) -> bytes:
+        if path.startswith("/v1/"):
+            return reply(200, record(status="completed", image_url=link))
+        asked.set()
+        go_on.wait(20)
+        return reply(500, {})
+
+    with CrookedService(answer) as service:
+        link = f"{service.settings['MUYBRIDGE_BASE_URL']}/a.png"
+        what = link if is_link else "task-1"
+        process = start("download", what, "-o", "a.png", env=service.settings)
+        assert asked.wait(20)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=20)
+        go_on.set()
+    assert process.returncode == (5 if number == signal.SIGINT else 128 + number)
+    resuming = shlex.split(stderr.rpartition("to resume: ")[2])
+    assert resuming == ["muybridge", "download", "-o", "a.png", what]
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,6 +14,7 @@ import click
 
 from muybridge.batch.journal_errors import JournalMissing
 from muybridge.batch.sheet.contact_sheet import NAME as SHEET
+from muybridge.batch.sqlite.journal import FOLDER, NAME
 from muybridge.cli.batch_decisions import ambiguous, resolve
 from muybridge.cli.batch_manifest import manifest
 from muybridge.cli.batch_places import in_database, in_folder
@@ -35,7 +38,13 @@ from muybridge.cli.errors import (
     interrupted_code,
     interruption,
 )
-from muybridge.cli.invocation import LIMIT_NAMES, PERMISSIONS, Invocation, pass_invocation
+from muybridge.cli.invocation import (
+    LIMIT_NAMES,
+    PERMISSIONS,
+    Invocation,
+    pass_invocation,
+    say_next_command,
+)
 from muybridge.cli.options import (
     BATCH_WAITING,
     CONNECTION,
@@ -162,8 +171,8 @@ def run(
             show_preview(invocation, chosen.preview(), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
-    again = _command(chosen)
-    with journal_errors(context, invocation, again=again), ExitStack() as ending:
+    invocation.resuming = partial(_command, chosen)
+    with journal_errors(context, invocation), ExitStack() as ending:
         try:
             report = _run(chosen)
         except KeyboardInterrupt as interrupt:
@@ -172,13 +181,7 @@ def run(
             said = interruption(interrupt).replace("I", "i", 1)
             notes = getattr(interrupt, "__notes__", [])
             say(f"{said}: {' '.join(notes)}" if notes else said)
-        _finish(
-            context,
-            invocation,
-            report,
-            again=again,
-            interrupted=interrupted,
-        )
+        _finish(context, invocation, report, interrupted=interrupted)
 
 
 @attrs.frozen(kw_only=True)
@@ -298,7 +301,7 @@ def status(
             shared = batches.shared_status(batches.SharedBatch(journal, folder))
             show_shared(context, invocation, shared)
         report = batches.status(folder)
-    _finish(context, invocation, report, again=None)
+    _finish(context, invocation, report)
 
 
 def _check_file_too(file: str | None, error: LocalError) -> None:
@@ -325,7 +328,6 @@ def _finish(
     invocation: Invocation,
     report: Report,
     *,
-    again: str | None,
     interrupted: KeyboardInterrupt | None = None,
 ) -> None:
     """Report the state of the batch, and exit with the code for it."""
@@ -346,20 +348,30 @@ def _finish(
     if report.sheet is not None and report.sheet.name != SHEET:
         say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
     unfinished = state in (SAFE, NOT_SAVED) or (interrupted is not None and state != DONE)
-    if again is not None and unfinished:
-        say(f"to resume: {again}")
+    if unfinished:
+        say_next_command(invocation)
     context.exit(code)
 
 
-def _command(chosen: _Chosen) -> str:
-    """Return the command that resumes the batch."""
-    words = ["muybridge", "batch", "run", "--out", chosen.out]
-    words += ["--concurrency", str(chosen.concurrency)]
+def _command(chosen: _Chosen) -> str | None:
+    """Return the command that resumes the batch, or None if no command can.
+
+    The journal has the items and the rate. Before there is one, the command needs the file, and a
+    pipe cannot be read again.
+    """
+    invocation = chosen.invocation
+    words = ["muybridge", "batch", "run"]
+    if not Path(chosen.out, FOLDER, NAME).exists():
+        if chosen.file is None or not Path(chosen.file).is_file():
+            return None
+        words.append(chosen.file)
+        if chosen.rate is not None:
+            words += ["--rate", f"{chosen.rate:g}"]
+    words += ["--out", chosen.out, "--concurrency", str(chosen.concurrency)]
     if chosen.limit is not None:
         words += ["--limit", str(chosen.limit)]
     if chosen.dedupe:
         words.append("--dedupe")
-    invocation = chosen.invocation
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     limits = invocation.words("prices", *LIMIT_NAMES, "ledger")
     return shlex.join([*words, *given, *limits, *invocation.words("sidecar", "local")])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
+from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
@@ -24,7 +24,7 @@ from muybridge.cli.errors import (
     in_options,
     interrupted_code,
 )
-from muybridge.cli.invocation import Invocation
+from muybridge.cli.invocation import Invocation, say_next_command
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import is_identifier, shown_id
@@ -53,23 +53,14 @@ def exit_code_for(found: Mapping[State, int]) -> int:
 
 
 @contextmanager
-def journal_errors(
-    context: click.Context, invocation: Invocation, *, again: str | None = None
-) -> Generator[None, None, None]:
-    """Report an unusable journal or store as a fault of the disk, not as the end of a task.
-
-    Args:
-        context: The command.
-        invocation: Its options.
-        again: The command that resumes the batch, if there is one.
-    """
+def journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
+    """Report an unusable journal or store as a fault of the disk, not as the end of a task."""
     try:
         yield
     except (JournalUnusable, StoreUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
-        if again is not None and not isinstance(error, JournalMissing):
-            say(f"to resume: {again}")
+        say_next_command(invocation)
         if invocation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
             document({"ok": False, "error": told})

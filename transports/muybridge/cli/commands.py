@@ -107,8 +107,8 @@ class Muybridge(click.Group):
             formatter.write_text(
                 "`get` exits with 0 whatever the task's status is. Ctrl-C exits with 3 before "
                 "anything was sent, 5 once the task's id is known, 4 if it interrupts a request "
-                "that may have been accepted, and 130 in commands that cost nothing. SIGTERM and "
-                "SIGHUP do the same, but exit with 143 and 129."
+                "that may have been accepted, and 130 in commands that cost nothing. Other signals "
+                "do the same, but exit with 128 plus their number (SIGTERM: 143)."
             )
         with formatter.section("JSON"):
             formatter.write_text(

@@ -196,7 +196,7 @@ def interruption(error: BaseException) -> str:
 def interrupted_code(error: BaseException, code: int) -> int:
     """Return the exit code after an interruption; *code* is the one for the state of things.
 
-    SIGTERM and SIGHUP exit as in a shell, with 128 plus the signal's number.
+    All signals but that of Ctrl-C exit as in a shell, with 128 plus the signal's number.
     """
     return 128 + error.number if isinstance(error, Terminated) else code
 
@@ -212,7 +212,9 @@ def _report(
 ) -> int:
     """Report an error and how to resume. *exits* replaces *code* as the exit code."""
     exits = code if exits is None else exits
-    command = invocation.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
+    begun = (AMBIGUOUS, SAFE, NOT_SAVED, INTERRUPTED)
+    resumable = code in begun or (code == NOT_SENT and invocation.resuming is not None)
+    command = invocation.next_command() if resumable else None
     say(f"error: {message}")
     if command is not None:
         say(f"to resume: {command}")

@@ -107,6 +107,8 @@ class Invocation:
         accepted: Whether the service has accepted the task during this very command.
         unanswered: Whether such a request is in flight, or was interrupted in flight.
         ambiguous: Whether such a request ended without a usable response.
+        resuming: Returns the command that resumes a batch, or None if no command can; None where
+            there is no batch.
         warnings: The warnings so far.
         progress: Shows each step.
     """
@@ -143,6 +145,7 @@ class Invocation:
     accepted: bool = False
     unanswered: bool = False
     ambiguous: bool = False
+    resuming: Callable[[], str | None] | None = None
     warnings: list[str] = attrs.field(factory=list[str])
     progress: Progress = attrs.field(factory=Progress)
 
@@ -286,6 +289,8 @@ class Invocation:
 
     def next_command(self) -> str | None:
         """Return the exact command that resumes, or None if there is nothing to resume."""
+        if self.resuming is not None:
+            return self.resuming()
         if self.local:
             return None
         result = self.result  # which may have a link before it is completed

@@ -28,14 +28,14 @@ else:
 
 _TRIO = "trio._core._ki"
 _ASYNCIO = "asyncio.runners"
-_TERMINATION: Final = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
+_ENDING: Final = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU")
+"""The signals by which a terminal, a supervisor, a batch system or a limit ends a command."""
+_TERMINATION: Final = tuple(getattr(signal, name) for name in _ENDING if hasattr(signal, name))
 _HELD: Final = (signal.SIGINT, *_TERMINATION)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP arrived; the command handles it as it handles Ctrl-C.
+    """A signal that ends programs arrived; the command handles it as it handles Ctrl-C.
 
     Args:
         number: The signal's number.
@@ -75,7 +75,7 @@ def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
     itself, so in other cases there is nothing to hold. Under trio, several blocks may be open at a
     time; the first one to end gets the interruption.
 
-    Within `terminating_on_signals` SIGTERM and SIGHUP are held back too.
+    Within `terminating_on_signals`, other signals that end programs are held back too.
 
     Args:
         when: Whether to do so.
@@ -235,7 +235,7 @@ def _terminate(number: int, _: FrameType | None) -> None:
 
 @contextmanager
 def terminating_on_signals() -> Generator[None, None, None]:
-    """Within the block SIGTERM and SIGHUP interrupt as Ctrl-C does, by raising `Terminated`.
+    """Within the block, signals that end programs interrupt as Ctrl-C does, with `Terminated`.
 
     It is for the command. An ignored signal, such as SIGHUP under nohup, stays ignored, and an
     existing handler stays in place.
@@ -252,7 +252,7 @@ def terminating_on_signals() -> Generator[None, None, None]:
 
 @contextmanager
 def ignoring_signals() -> Generator[None, None, None]:
-    """Within the block, Ctrl-C, SIGTERM and SIGHUP are ignored if they would only interrupt.
+    """Within the block, signals are ignored if they would only interrupt.
 
     It is for the last lines of a command that one of them has ended.
     """
