@@ -47,7 +47,11 @@ class PlainHttpWarning(UserWarning):
 
 
 class NameChanged(UserWarning):
-    """A result was saved under another name than the given one, because of its content."""
+    """A result was saved under another name, because a file has the given one already."""
+
+
+class WrongSuffix(UserWarning):
+    """A result was saved under a name whose suffix is that of another format."""
 
 
 class PollingTooOften(UserWarning):

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,9 +25,16 @@ EVIL = "\x1b[31mred\x07 [bold]no markup[/bold]\r\nerror: forged"
 
 
 def on_a_terminal(
-    start: Start, stream: str, *words: str, env: dict[str, str]
+    start: Start,
+    stream: str,
+    *words: str,
+    env: dict[str, str],
+    see: Callable[[bytes], None] = lambda _: None,
 ) -> tuple[str, str, int]:
-    """Return what the command writes to a terminal that is *stream*, to the other one, its code."""
+    """Return what the command writes to a terminal that is *stream*, to the other one, its code.
+
+    *see* is called with what has been written so far.
+    """
     ours, theirs = os.openpty()
     process = start(*words, env={"TERM": "xterm", "COLUMNS": "80", **env}, **{stream: theirs})
     os.close(theirs)
@@ -33,6 +42,7 @@ def on_a_terminal(
     try:
         while piece := os.read(ours, 65536):
             seen += piece
+            see(seen)
     except OSError:  # the terminal's other end was closed
         pass
     os.close(ours)
@@ -142,6 +152,29 @@ def test_a_terminal_sees_a_spinner(start: Start) -> None:
     assert re.search(r"\[bold\]odd\[/bold\], \d+ s, next query in \d+ s", seen)
 
 
+def test_a_terminal_sees_a_download(start: Start) -> None:
+    """While a result is fetched, the spinner says so, even before its first byte has arrived."""
+    shown, go_on = threading.Event(), threading.Event()
+    link = ""
+
+    def answer(_method: str, path: str) -> bytes:
+        if path.startswith("/v1/"):
+            return reply(200, record(status="completed", image_url=link))
+        assert go_on.wait(20)
+        return reply(200, "\x89PNG", kind="image/png")
+
+    def see(seen: bytes) -> None:
+        if b"downloading, " in seen and not shown.is_set():
+            shown.set()
+            go_on.set()
+
+    with CrookedService(answer) as service:
+        link = f"{service.settings['MUYBRIDGE_BASE_URL']}/a.png"
+        words = ("wait", "task-1", "-o", "a.png", "--poll-interval", "0.1")
+        on_a_terminal(start, "stderr", *words, env=service.settings, see=see)
+    assert shown.is_set()
+
+
 def test_no_color_is_honoured(start: Start) -> None:
     """With NO_COLOR a table on a terminal has no colour."""
     seen, _, _ = on_a_terminal(start, "stdout", "models", "imga", env={"NO_COLOR": "1"})
@@ -179,6 +212,24 @@ def test_warnings_are_plain_lines(invoke: Invoke, settings: dict[str, str]) -> N
     assert json.loads(ended.stdout)["warnings"] == [
         "ratio: is ignored with size: the exact size overrides it"
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "saved", "warning"),
+    [
+        ("out.bin", "out.bin", None),
+        ("horse", "horse.png", None),
+        ("horse.jpg", "horse.jpg", "warning: horse.jpg is not JPG: its content is PNG"),
+    ],
+)
+def test_a_name_that_is_given_is_the_name(
+    invoke: Invoke, settings: dict[str, str], given: str, saved: str, warning: str | None
+) -> None:
+    """`-o` with a suffix is the file's name, and a warning says if the suffix misleads."""
+    ended = invoke(*RUN, "-o", given, env=settings)
+    assert (ended.exit_code, ended.stdout) == (0, f"{saved}\n")
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("warning")]
+    assert lines == ([] if warning is None else [warning])
 
 
 def test_the_version(start: Start) -> None:

@@ -68,7 +68,8 @@ def test_pictures_are_saved(invoke: Invoke, tmp_path: Path, words: tuple[str, ..
     [
         ("horse.png", ["horse.png", "horse-2.png"]),
         ("horse", ["horse.png", "horse-2.png"]),
-        ("horse.gif", ["horse.png", "horse-2.png"]),
+        ("horse.gif", ["horse.gif", "horse.png"]),
+        ("horse.bin", ["horse.bin", "horse.png"]),
         ("out/", ["out/answer.png", "out/answer-2.png"]),
     ],
 )
@@ -79,6 +80,8 @@ def test_pictures_are_saved_where_wanted(
     done = ask(invoke, answered(file(HORSE), file(HORSE)), "-o", output)
     assert (done.exit_code, done.stdout.splitlines()) == (0, saved)
     assert all((tmp_path / name).read_bytes() == HORSE for name in saved)
+    misleads = output == "horse.gif"
+    assert ("warning: horse.gif is not GIF: its content is PNG" in done.stderr) is misleads
 
 
 def test_pictures_that_cannot_be_saved(invoke: Invoke, tmp_path: Path) -> None:

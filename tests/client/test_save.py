@@ -1,4 +1,4 @@
-"""`save` gives a result the suffix that its content has, and never touches a file not named."""
+"""`save` adds a missing suffix, keeps one that is given, and touches no file that is not named."""
 
 from __future__ import annotations
 
@@ -38,31 +38,34 @@ def image(client: AnyClient) -> Result:
         ("horse", "horse.png"),
         ("horse.png", "horse.png"),
         ("horse.PNG", "horse.PNG"),
-        ("horse.v2", "horse.v2.png"),
+        ("horse.v2", "horse.v2"),
+        ("horse.bin", "horse.bin"),
+        ("horse.", "horse..png"),
         ("a/b/horse", "a/b/horse.png"),
     ],
 )
 def test_suffixes_that_are_added(
     client: AnyClient, image: Result, tmp_path: Path, given: str, saved: str
 ) -> None:
-    """A missing suffix is added, a right one is kept, and neither needs a warning."""
+    """A missing suffix is added, one that does not mislead is kept; neither needs a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert client.save(image, tmp_path / given) == tmp_path / saved
     assert (tmp_path / saved).read_bytes() == PNG
 
 
-def test_suffixes_that_are_corrected(client: AnyClient, image: Result, tmp_path: Path) -> None:
-    """A wrong suffix is corrected, with a warning that names both files."""
+def test_suffixes_that_mislead(client: AnyClient, image: Result, tmp_path: Path) -> None:
+    """A suffix of another format is kept, with a warning that names the content."""
     with pytest.warns(
-        muybridge.NameChanged, match="^horse.jpg was saved as horse.png, because its content is PNG"
+        muybridge.WrongSuffix, match="^horse.jpg is not JPG: its content is PNG$"
     ) as told:
-        assert client.save(image, tmp_path / "horse.jpg") == tmp_path / "horse.png"
+        assert client.save(image, tmp_path / "horse.jpg") == tmp_path / "horse.jpg"
     assert Path(told[0].filename).suffix == ".py"
-    assert names(tmp_path) == ["horse.png"]
-    with pytest.warns(muybridge.NameChanged, match=r"^a\.gif was saved as a\.mp4, "):
-        client.save(client.run(VIDEO), tmp_path / "a.gif")
-    assert (tmp_path / "a.mp4").read_bytes() == MP4
+    assert names(tmp_path) == ["horse.jpg"]
+    assert (tmp_path / "horse.jpg").read_bytes() == PNG
+    with pytest.warns(muybridge.WrongSuffix, match=r"^a\.GIF is not GIF: its content is MP4$"):
+        client.save(client.run(VIDEO), tmp_path / "a.GIF")
+    assert (tmp_path / "a.GIF").read_bytes() == MP4
 
 
 def test_files_that_were_not_named(client: AnyClient, image: Result, tmp_path: Path) -> None:
@@ -70,10 +73,9 @@ def test_files_that_were_not_named(client: AnyClient, image: Result, tmp_path: P
     own = tmp_path / "horse.png"
     own.write_bytes(b"my own photo")
     taken = "because there is a file horse.png already"
-    with pytest.warns(muybridge.NameChanged, match=f"^horse.jpg was saved as horse-2.png, {taken}"):
-        assert client.save(image, tmp_path / "horse.jpg").name == "horse-2.png"
-    with pytest.warns(muybridge.NameChanged, match=f"^horse was saved as horse-3.png, {taken}"):
-        assert client.save(image, tmp_path / "horse").name == "horse-3.png"
+    for name in ("horse-2.png", "horse-3.png"):
+        with pytest.warns(muybridge.NameChanged, match=f"^horse was saved as {name}, {taken}$"):
+            assert client.save(image, tmp_path / "horse").name == name
     assert own.read_bytes() == b"my own photo"
     assert client.save(image, own) == own
     assert own.read_bytes() == PNG
@@ -110,8 +112,8 @@ def test_folders_need_no_warning(
 @pytest.mark.parametrize(
     ("given", "start", "content_type", "right"),
     [
-        ("a.jpg", b"\xff\xd8\xff", "image/png", "a.jpg"),
-        ("a.jpeg", b"\xff\xd8\xff", "", "a.jpeg"),
+        ("a.gif", b"\xff\xd8\xff", "image/png", "a.gif"),
+        ("a.bin", b"\xff\xd8\xff", "", "a.bin"),
         ("a", b"\xff\xd8\xff", "", "a.jpg"),
         ("a", b"?", "video/webm", "a.webm"),
         ("a.m4v", b"\0\0\0\x18ftypmp42", "", "a.m4v"),
@@ -122,5 +124,5 @@ def test_folders_need_no_warning(
     ],
 )
 def test_what_decides(given: str, start: bytes, content_type: str, right: str) -> None:
-    """The content decides, then what the server says; without either, the name stays."""
+    """A given suffix stays. Else the content decides, then what the server says."""
     assert right_path(Path("nowhere") / given, start, content_type).name == right

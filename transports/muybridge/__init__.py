@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         TextAmbiguous as TextAmbiguous,
         Unauthorized as Unauthorized,
         WaitTimeout as WaitTimeout,
+        WrongSuffix as WrongSuffix,
     )
     from muybridge_protocol.estimates import (
         Estimate as Estimate,
@@ -154,7 +155,7 @@ _HOMES: Final = {
         "InvalidToken LinkExpired LocalError MuybridgeError NameChanged NotCompleted NotSent "
         "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
         "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
-        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
+        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout WrongSuffix"
     ),
     "muybridge_protocol.estimates": Home(
         "Estimate InvalidPrices PriceList Quantities Totals parse_prices"

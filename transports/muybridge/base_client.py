@@ -374,13 +374,14 @@ class BaseClient(AsyncTextClient):
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
     ) -> Path:
-        """Save a result under a name with the right suffix, and return where it is.
+        """Save a result, with the right suffix if the name has none, and return where it is.
 
             path = client.save(client.run(request), "horse")  # horse.png
 
-        It is a `download` whose suffix follows from what is in the file: a missing one is added,
-        and a wrong one is corrected with a warning. If that leads to the name of another file, the
-        new file gets a number, so that no file is replaced that *path* does not name.
+        It is a `download` that adds a missing suffix, which follows from what is in the file. If
+        that leads to the name of another file, the new file gets a number, so that no file is
+        replaced that *path* does not name. A name with a suffix is kept, with a warning if it is
+        that of another format.
 
         Args:
             source: A result, a task, an id, a token or a URL.
@@ -394,7 +395,7 @@ class BaseClient(AsyncTextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        return await self._download(source, path, timeout, size_limit, sidecar, right_suffix=True)
+        return await self._download(source, path, timeout, size_limit, sidecar, adds_suffix=True)
 
     async def check(
         self,
@@ -476,7 +477,7 @@ class BaseClient(AsyncTextClient):
         size_limit: int | None,
         sidecar: bool | Sidecar,  # noqa: FBT001  passed on
         *,
-        right_suffix: bool = False,
+        adds_suffix: bool = False,
     ) -> Path:
         """Save a result, as `download` and `save` say."""
         from muybridge.files.downloads import download  # noqa: PLC0415  not all download
@@ -494,7 +495,7 @@ class BaseClient(AsyncTextClient):
                 seconds=seconds,
                 size_limit=size_limit,
                 sidecar=sidecar,
-                right_suffix=right_suffix,
+                adds_suffix=adds_suffix,
             )
         except BaseException as error:
             if task is not None:

@@ -410,13 +410,14 @@ class Client(TextClient):
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
     ) -> Path:
-        """Save a result under a name with the right suffix, and return where it is.
+        """Save a result, with the right suffix if the name has none, and return where it is.
 
             path = client.save(client.run(request), "horse")  # horse.png
 
-        It is a `download` whose suffix follows from what is in the file: a missing one is added,
-        and a wrong one is corrected with a warning. If that leads to the name of another file, the
-        new file gets a number, so that no file is replaced that *path* does not name.
+        It is a `download` that adds a missing suffix, which follows from what is in the file. If
+        that leads to the name of another file, the new file gets a number, so that no file is
+        replaced that *path* does not name. A name with a suffix is kept, with a warning if it is
+        that of another format.
 
         Args:
             source: A result, a task, an id, a token or a URL.

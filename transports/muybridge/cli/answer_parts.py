@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muybridge.cli.invocation import Invocation
 from muybridge.files.durable import make_folders, sync_folders, write_all
-from muybridge.files.suffixes import BEGINNING, free_path, right_path, suffix_for
+from muybridge.files.suffixes import BEGINNING, free_path, right_path, suffix_for, warn_of_name
 from muybridge_protocol.records.json import JsonObject, as_object, readable
 from muybridge_protocol.text.content import Blob, Part
 from muybridge_protocol.text.responses import GenerateContentResponse
@@ -33,6 +33,9 @@ def save_files(invocation: Invocation, answer: GenerateContentResponse) -> list[
         if part.inline_data is not None and not part.thought:
             path = _place(invocation.output, part.inline_data, first=not saved)
             _write(path, part.inline_data.data)
+            if invocation.output is not None and not saved:
+                suffix = suffix_for(part.inline_data.data[:BEGINNING], part.inline_data.mime_type)
+                warn_of_name(invocation.output, path, suffix)
             saved.append(path)
             invocation.progress.say(f"saved {path} ({len(part.inline_data.data):,} bytes)")
     if saved and invocation.output is None:
@@ -83,7 +86,8 @@ def _write(path: Path, data: bytes) -> None:
     """Save *data* at *path*: whole, or not at all."""
     part = path.with_name(f"{path.name}.part")
     make_folders(path.parent)
-    with part.open("wb", buffering=0) as file:
+    part.unlink(missing_ok=True)  # it may be a link to another file
+    with part.open("xb", buffering=0) as file:
         write_all(file, data)
         os.fsync(file.fileno())
     part.replace(path)

@@ -27,6 +27,7 @@ from muybridge_protocol.errors import (
     ServiceError,
     TaskEnded,
     TaskFailed,
+    WrongSuffix,
 )
 from muybridge_protocol.events import Ambiguous, Polled
 from muybridge_protocol.families.request import MediaRequest
@@ -64,7 +65,7 @@ LIMIT_NAMES = (
 _NOWHERE = "https://service.invalid"
 """Stands for a service that is not connected to."""
 _KEY_FILE_LIMIT = 64 * 1024
-_OUR_WARNINGS = (IgnoredSetting, NameChanged, PlainHttpWarning, PollingTooOften)
+_OUR_WARNINGS = (IgnoredSetting, NameChanged, PlainHttpWarning, PollingTooOften, WrongSuffix)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -277,6 +278,7 @@ class Invocation:
     ) -> Path:
         """Save a completed task's result, or what a URL leads to, as `Client.save` does."""
         limit = DOWNLOAD_TIMEOUT if timeout is None else timeout
+        self.progress.downloading()
         try:
             saved = client.save(source, path, timeout=limit, sidecar=self._sidecar())
         except InvalidAddress as error:

@@ -37,6 +37,7 @@ class Progress:
         self._began = time.monotonic()
         self._has_task = False
         self._has_told_wait = False
+        self._download_began: float | None = None
 
     @property
     def elapsed(self) -> str:
@@ -58,8 +59,20 @@ class Progress:
                 self.say(f"{readable(result.status, 40)} after {self.elapsed}")
             case WillRetry() | ServiceSilent() | Throttled():
                 self.say(event.sentence())
+            case DownloadProgress():
+                self._downloaded(event)
             case _:
                 pass
+
+    def downloading(self) -> None:
+        """Note that a download begins. The first long one is reported while it goes on."""
+        self._download_began = time.monotonic()
+
+    def _downloaded(self, event: DownloadProgress) -> None:
+        began = self._download_began
+        if began is not None and time.monotonic() - began >= _LONG_WAIT:
+            self._download_began = None
+            self.say(_shown(event))
 
     def waiting(self, seconds: float) -> None:
         """Note that nothing happens for *seconds*. The first long wait for a task is reported."""
@@ -95,13 +108,19 @@ class LiveProgress(Progress):
                 self._status = readable(task.status or "queued", 40)
             case Polled(result):
                 self._status = readable(result.status, 40)
-            case DownloadProgress(received, total):
-                whole = "" if total is None else f" of {total / _MEBIBYTE:.1f}"
-                self._status = f"downloading {received / _MEBIBYTE:.1f}{whole} MiB"
+            case DownloadProgress():
+                self._status = _shown(event)
             case _:
                 pass
         self._next = None
         super().event(event)
+
+    def downloading(self) -> None:
+        """Show that a download begins: its first byte may take a while."""
+        self._status, self._next = "downloading", None
+
+    def _downloaded(self, event: DownloadProgress) -> None:
+        """Do nothing: the spinner shows it."""
 
     def waiting(self, seconds: float) -> None:
         """Show when the wait ends."""
@@ -116,6 +135,11 @@ class LiveProgress(Progress):
         # A Text is shown as it is: what the service says is no markup.
         self._spinner.update(text=Text(", ".join(parts)))
         return self._spinner
+
+
+def _shown(event: DownloadProgress) -> str:
+    whole = "" if event.total is None else f" of {event.total / _MEBIBYTE:.1f}"
+    return f"downloading {event.received / _MEBIBYTE:.1f}{whole} MiB"
 
 
 @contextmanager

@@ -33,7 +33,7 @@ async def download(
     seconds: float,
     size_limit: int | None,
     sidecar: bool | Sidecar,
-    right_suffix: bool = False,
+    adds_suffix: bool = False,
 ) -> Path:
     """Save a result and return where it is, as `Client.download` and `Client.save` say.
 
@@ -47,13 +47,13 @@ async def download(
         seconds: How long the download may take.
         size_limit: Most bytes, or None for no limit.
         sidecar: Whether to write a sidecar, or what else it is to say.
-        right_suffix: Whether the suffix of the file follows from its content, with a warning if
-            that gives it another name.
+        adds_suffix: Whether a missing suffix follows from the content, with a warning if the name
+            misleads.
     """
     if url is not None:
         calls.service.check_download(url)  # before a folder is made for it
     try:
-        target = SaveTarget.choose(path, url, task, right_suffix=right_suffix)
+        target = SaveTarget.choose(path, url, task, adds_suffix=adds_suffix)
         if not target.folder.is_dir():
             await driver.runtime.in_thread(partial(make_folders, target.folder))
         with PartFile(target, source=task.id if task is not None else str(url)) as part:
@@ -77,8 +77,8 @@ async def download(
         if raised_by_handler(error):
             raise
         raise unsaved(path, error, task) from error
-    if right_suffix:
-        warn_of_name(path, where)
+    if adds_suffix:
+        warn_of_name(path, where, part.suffix)
     return where
 
 

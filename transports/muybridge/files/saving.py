@@ -19,7 +19,7 @@ import attrs
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
-from muybridge.files.suffixes import BEGINNING, SUFFIXES, right_path
+from muybridge.files.suffixes import BEGINNING, SUFFIXES, right_path, suffix_for
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
@@ -44,14 +44,14 @@ class SaveTarget:
         stem: The file's name without its suffix.
         suffix: Its suffix, or None to derive it from the response's media type.
         fallback: The suffix if the media type is unknown.
-        right_suffix: Whether the suffix follows from the content, whatever the given one is.
+        adds_suffix: Whether a missing suffix follows from the content.
     """
 
     folder: Path
     stem: str
     suffix: str | None
     fallback: str
-    right_suffix: bool = False
+    adds_suffix: bool = False
 
     @classmethod
     def choose(
@@ -60,7 +60,7 @@ class SaveTarget:
         url: str | None,
         task: Task | None,
         *,
-        right_suffix: bool = False,
+        adds_suffix: bool = False,
     ) -> SaveTarget:
         """Return where to save, given the file or folder that the user named.
 
@@ -68,7 +68,7 @@ class SaveTarget:
             where: A file or a folder. A folder exists already, or its path ends with a slash.
             url: Where the download comes from, or None.
             task: Whose result it is, or None.
-            right_suffix: Whether the suffix follows from the content, whatever the given one is.
+            adds_suffix: Whether a missing suffix follows from the content.
 
         Raises:
             OSError: *where* is not a valid path.
@@ -84,7 +84,7 @@ class SaveTarget:
         if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
             chosen = own_stem(task.id) if task is not None else safe_stem(stem or name)
             return cls(path, chosen, None, fallback)
-        return cls(path.parent, path.stem, path.suffix, fallback, right_suffix)
+        return cls(path.parent, path.stem, path.suffix, fallback, adds_suffix)
 
     @property
     def part_path(self) -> Path:
@@ -94,7 +94,7 @@ class SaveTarget:
     def path(self, content_type: str, start: bytes = b"") -> Path:
         """Return the file's path, for a download of *content_type* that begins with *start*."""
         suffix = self.suffix
-        if self.right_suffix and suffix is not None:
+        if self.adds_suffix and suffix is not None:
             return right_path(self.folder / f"{self.stem}{suffix}", start, content_type)
         if suffix is None:
             suffix = SUFFIXES.get(content_type, self.fallback)
@@ -139,6 +139,8 @@ class PartFile:
         self._path = target.part_path
         self._note_path = self._path.with_name(f"{self._path.name}.json")
         self._file: BinaryIO | None = None
+        self.suffix: str | None = None
+        """The suffix of the finished file's content, if that was looked at and is known."""
 
     def __enter__(self) -> Self:
         if self._target.suffix is not None:
@@ -227,7 +229,10 @@ class PartFile:
         Args:
             content_type: The media type of the response, or "".
         """
-        path = self._target.path(content_type, self._start())
+        start = self._start()
+        path = self._target.path(content_type, start)
+        if self._target.adds_suffix:
+            self.suffix = suffix_for(start, content_type)
         _refuse_odd(path)
         os.fsync(self._opened.fileno())
         if _POSIX and not _is_at(self._opened, self._path):
@@ -241,8 +246,8 @@ class PartFile:
         return path
 
     def _start(self) -> bytes:
-        """Return the first bytes of the file, if its name depends on them."""
-        if not self._target.right_suffix:
+        """Return the first bytes of the file, if they are looked at."""
+        if not self._target.adds_suffix:
             return b""
         self._opened.seek(0)
         return self._opened.read(BEGINNING)

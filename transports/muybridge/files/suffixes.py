@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from muybridge.drivers.calls import warn_caller
-from muybridge_protocol.errors import NameChanged
+from muybridge_protocol.errors import NameChanged, WrongSuffix
 
 BEGINNING: Final = 512
 """Bytes by which a format is recognized."""
@@ -42,21 +42,18 @@ _ALIASES: Mapping[str, str] = {
 
 
 def right_path(given: Path, start: bytes, content_type: str) -> Path:
-    """Return *given* with the suffix that is right for its content.
+    """Return *given*, with the suffix of its content if it has none.
 
-    A suffix of another medium is replaced; any other is part of the name. If another file has that
-    name already, a number is added, because the user has not named that file.
+    A name with a suffix is what the user wants, whatever is in the file. If another file has the
+    name with the added suffix already, a number is added, because the user has not named that file.
 
     Args:
         given: The path that the user gave.
         start: The first bytes of the content.
         content_type: What the server says it is, in case the bytes do not tell.
     """
-    suffix = suffix_for(start, content_type)
-    old = _ALIASES.get(given.suffix.lower(), given.suffix.lower())
-    if suffix is None or old == suffix:
-        return given
-    return free_path(given.parent, given.stem if old in SUFFIXES.values() else given.name, suffix)
+    suffix = None if given.suffix else suffix_for(start, content_type)
+    return given if suffix is None else free_path(given.parent, given.name, suffix)
 
 
 def free_path(folder: Path, stem: str, suffix: str) -> Path:
@@ -65,16 +62,27 @@ def free_path(folder: Path, stem: str, suffix: str) -> Path:
     return next(path for path in (folder / name for name in names) if not os.path.lexists(path))
 
 
-def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
-    """Warn if *saved* has another name than the file *given*, except for a suffix it lacked."""
+def warn_of_name(given: str | os.PathLike[str], saved: Path, right: str | None) -> None:
+    """Warn if the name of a saved file misleads.
+
+    Args:
+        given: The path that the user gave.
+        saved: Where the file is.
+        right: The suffix of its content, or None if that is not known.
+    """
     path = Path(given)
-    if path.is_dir() or saved.name in (path.name, f"{path.name}{saved.suffix}"):
+    if path.is_dir():
         return
-    cause = f"because its content is {saved.suffix[1:].upper()}"
-    if saved.stem != path.stem:
-        stem = path.name if saved.stem.startswith(f"{path.name}-") else path.stem
-        cause = f"because there is a file {stem}{saved.suffix} already"
-    warn_caller(f"{path.name} was saved as {saved.name}, {cause}", NameChanged)
+    if saved.name not in (path.name, f"{path.name}{saved.suffix}"):
+        cause = f"because there is a file {path.name}{saved.suffix} already"
+        warn_caller(f"{path.name} was saved as {saved.name}, {cause}", NameChanged)
+    suffix = saved.suffix.lower()
+    suffix = _ALIASES.get(suffix, suffix)
+    if right is not None and suffix != right and suffix in SUFFIXES.values():
+        content = right[1:].upper()
+        warn_caller(
+            f"{saved.name} is not {suffix[1:].upper()}: its content is {content}", WrongSuffix
+        )
 
 
 def suffix_for(start: bytes, content_type: str) -> str | None:
