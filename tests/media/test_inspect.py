@@ -26,6 +26,10 @@ NO_MEDIA = {
     "a page with a mark": (b"\xef\xbb\xbf  <html>", "is a web page or another text"),
     "JSON": (b'{"error": "no such picture"}', "is JSON"),
     "a text": (b"A horse at a gallop, in twelve plates", "is a text"),
+    "an error": (
+        b"<?xml version='1.0'?>\n<Error><Code>AccessDenied",
+        "is a web page or another text",
+    ),
     "half a character": ("é".encode() * 256 + b"\xc3", "is a text"),
     "a document": (b"%PDF-1.7\n%\xe2\xe3", "is a PDF document"),
     "an archive": (b"PK\x03\x04\x14\0\0\0", "is a ZIP archive"),
@@ -209,7 +213,16 @@ def test_no_media(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"#EXTM3U\n#EXT-X", b"P3\n2 2\n255\n"]
+    "data",
+    [
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        b"#EXTM3U\n#EXT-X",
+        b"P3\n2 2\n255\n",
+        # What they are comes later than the bytes by which formats are recognized.
+        b"P6\n99 99\n255\n" + b"A" * 9_000,
+        b"<?xml version='1.0'?><!-- " + b"made by a program " * 60 + b"--><svg/>",
+        b"<!DOCTYPE svg PUBLIC '-//W3C//DTD SVG 1.1//EN' [" + b"<!ENTITY n 'x'>" * 60 + b"]><svg/>",
+    ],
 )
 def test_media_that_are_text(data: bytes) -> None:
     """Some pictures and playlists are text, and have no defect."""

@@ -5,6 +5,7 @@ No pixel is decoded. So a picture that claims to be 60,000 px wide costs no more
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping
 
@@ -13,6 +14,10 @@ from muybridge_protocol.media.source import Damaged, Source, Truncated, Window, 
 
 _MOST_BLOCKS = 64
 """Mebibytes of a JPEG that are searched for its end."""
+_LONGEST_XMP = 256 * 1024
+"""Bytes of a note in XMP that are read at most."""
+_EXIF = b"Exif\0\0"
+"""How a note in Exif begins in a JPEG, and by mistake elsewhere."""
 _MOST_ENTRIES = 4_096
 """Entries of a TIFF directory that are read at most."""
 
@@ -28,11 +33,15 @@ def read_png(source: Source, found: Found) -> None:
     if start[4:8] != b"IHDR":
         raise Damaged("its first chunk is not IHDR")
     found.put_size(*struct.unpack(">II", start[8:]))
-    if not source.complete:
-        return
     offset = 8
     while True:
         length, name = struct.unpack(">I4s", exactly(source, offset, 8))
+        if name == b"eXIf":
+            found.turned |= _turned_by(Window(source, offset + 8))
+        elif name == b"iTXt":
+            found.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
+        elif name == b"IDAT" and not source.complete:
+            return  # in the thousand chunks from here on, no note is looked for
         offset += 12 + length
         exactly(source, offset - 1, 1)
         if name == b"IEND":
@@ -40,7 +49,7 @@ def read_png(source: Source, found: Found) -> None:
 
 
 def read_jpeg(source: Source, found: Found) -> None:
-    """Read a JPEG, as far as the segment that has its size.
+    """Read a JPEG up to the segment that has its size, and the notes before it.
 
     Raises:
         Damaged: There is no marker where one must be.
@@ -65,8 +74,9 @@ def read_jpeg(source: Source, found: Found) -> None:
             if source.complete and not _has_end(source, offset):
                 found.doubt = "it has no end marker, so it may be truncated"
             return
-        if kind == 0xE1 and exactly(source, offset + 4, 6) == b"Exif\0\0":  # APP1
-            found.turned = _turned_by(Window(source, offset + 10))
+        if kind == 0xE1:  # APP1
+            found.turned |= _turned_by(Window(source, offset + 4))
+            found.turned |= _turned_by_xmp(source.read(offset + 4, length - 2))
         offset += 2 + length
 
 
@@ -91,9 +101,16 @@ def _has_end(source: Source, start: int) -> bool:
 def _turned_by(note: Source) -> bool:
     """Whether an Exif note says that the picture is shown turned. A damaged note says nothing."""
     try:
-        return _directory(note).get(_ORIENTATION, 1) in _TURNED
+        at = len(_EXIF) if note.read(0, len(_EXIF)) == _EXIF else 0
+        return _directory(Window(note, at)).get(_ORIENTATION, 1) in _TURNED
     except (Damaged, Truncated):
         return False
+
+
+def _turned_by_xmp(note: bytes) -> bool:
+    """Whether *note*, if it is one of XMP, says that the picture is shown turned."""
+    said = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
+    return said is not None and int(said[1]) in _TURNED
 
 
 def read_gif(source: Source, found: Found) -> None:
@@ -130,8 +147,27 @@ def read_webp(source: Source, found: Found) -> None:
     else:
         raise Damaged("its first chunk is not VP8, VP8L or VP8X")
     found.put_size(width, height)
-    if source.size is not None and source.size < int.from_bytes(start[4:8], "little") + 8:
+    end = int.from_bytes(start[4:8], "little") + 8
+    if source.size is not None and source.size < end:
         raise Truncated
+    if chunk == b"VP8X" and data[0] & _WEBP_NOTES:
+        _read_webp_notes(source, end, found)
+
+
+_WEBP_NOTES = 0x0C
+"""The flags in the first chunk of a WebP for a note in Exif and one in XMP."""
+
+
+def _read_webp_notes(source: Source, end: int, found: Found) -> None:
+    """Look for the notes of a WebP, which stand behind its picture."""
+    offset = 12
+    while offset + 8 <= end:
+        name, length = struct.unpack("<4sI", exactly(source, offset, 8))
+        if name == b"EXIF":
+            found.turned |= _turned_by(Window(source, offset + 8))
+        elif name == b"XMP ":
+            found.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
+        offset += 8 + length + length % 2
 
 
 def read_tiff(source: Source, found: Found) -> None:
@@ -141,6 +177,8 @@ def read_tiff(source: Source, found: Found) -> None:
         Damaged: Its directory has no size.
     """
     entries = _directory(source)
+    if entries.get(_SUBFILE, 0) & 1:
+        raise Damaged("its first page is a preview")
     try:
         width, height = entries[_WIDTH], entries[_LENGTH]
     except KeyError:
@@ -149,7 +187,7 @@ def read_tiff(source: Source, found: Found) -> None:
     found.turned = entries.get(_ORIENTATION, 1) in _TURNED
 
 
-_WIDTH, _LENGTH, _ORIENTATION = 256, 257, 274
+_SUBFILE, _WIDTH, _LENGTH, _ORIENTATION = 254, 256, 257, 274
 _TURNED = range(5, 9)
 """The orientations in which width and height change places."""
 _NUMBERS: Mapping[int, str] = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q"}

@@ -38,6 +38,8 @@ CONTENT_TYPES: Final[Mapping[str, str]] = {
     "WebM": "video/webm",
     "WAV": "audio/wav",
     "MP3": "audio/mpeg",
+    "M4A": "audio/mp4",
+    "WebA": "audio/webm",
 }
 """The media type of each format that can be sent."""
 

@@ -13,6 +13,7 @@ reason, and nothing may be refused because of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -22,8 +23,22 @@ from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.images import IMAGE_READERS
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.mp4 import read_mp4
-from muybridge_protocol.media.sounds import mp3_start, read_mp3, read_wav
-from muybridge_protocol.media.source import Bounded, Damaged, OutOfReach, Source, Truncated
+from muybridge_protocol.media.sounds import (
+    behind_tags,
+    is_adts,
+    is_tag,
+    mp3_start,
+    read_mp3,
+    read_wav,
+)
+from muybridge_protocol.media.source import (
+    Bounded,
+    Damaged,
+    OutOfReach,
+    Source,
+    Truncated,
+    Window,
+)
 from muybridge_protocol.media.webm import read_webm
 
 _MOST_READS = 20_000
@@ -34,6 +49,9 @@ _READERS: Mapping[str, Callable[[Source, Found], None]] = {
     **IMAGE_READERS,
     "MP4": read_mp4,
     "QuickTime": read_mp4,
+    "HEIC": read_mp4,
+    "HEIF": read_mp4,
+    "AVIF": read_mp4,
     "WebM": read_webm,
     "WAV": read_wav,
     "MP3": read_mp3,
@@ -60,7 +78,6 @@ _MARKS: tuple[tuple[int, bytes, str, MediaKind | None], ...] = (
     (0, b"fLaC", "FLAC", MediaKind.SOUND),
     (0, b"#!AMR", "AMR", MediaKind.SOUND),
     (0, b"MThd", "MIDI", MediaKind.SOUND),
-    (0, b"ID3", "MP3", MediaKind.SOUND),
 )
 """Marks at an offset, the format that each belongs to, and what it is if the mark tells."""
 
@@ -69,27 +86,36 @@ _RIFF: Mapping[bytes, tuple[str, MediaKind]] = {
     b"WAVE": ("WAV", MediaKind.SOUND),
     b"AVI ": ("AVI", MediaKind.VIDEO),
 }
-_BRANDS: Mapping[bytes, tuple[str, MediaKind | None]] = {
-    b"avif": ("AVIF", MediaKind.IMAGE),
-    b"avis": ("AVIF", MediaKind.IMAGE),
-    b"heic": ("HEIC", MediaKind.IMAGE),
-    b"heix": ("HEIC", MediaKind.IMAGE),
-    b"hevc": ("HEIC", MediaKind.IMAGE),
-    b"mif1": ("HEIF", MediaKind.IMAGE),
-    b"msf1": ("HEIF", MediaKind.IMAGE),
-    b"qt  ": ("QuickTime", None),
+_PICTURE_BRANDS: Mapping[bytes, str] = {
+    **dict.fromkeys((b"avif", b"avis", b"avio"), "AVIF"),
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis"), "HEIC"),
+    **dict.fromkeys((b"hevc", b"hevx", b"hevm", b"hevs"), "HEIC"),
+    **dict.fromkeys((b"mif1", b"mif2", b"msf1", b"miaf", b"1pic"), "HEIF"),
+    **dict.fromkeys((b"avci", b"avcs", b"j2ki", b"j2is"), "HEIF"),
 }
-"""What the first brand of an ISO file says. Every other one is MP4."""
+"""The brands of pictures in ISO files (ISO/IEC 23008-12). Those of HEIF name no encoding."""
+_FIRST_BRANDS: Mapping[bytes, tuple[str, MediaKind | None]] = {
+    b"qt  ": ("QuickTime", None),
+    b"crx ": ("CR3", MediaKind.IMAGE),
+}
+"""What the first brand alone says. A file with none of all these brands is MP4."""
 _QUICKTIME = (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
 """Boxes with which a QuickTime file begins that has no brand."""
 _BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
 _NO_MEDIA: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "is a PDF document"),
     (b"PK\x03\x04", "is a ZIP archive"),
-    (b"\x1f\x8b", "is compressed with gzip"),
+    (b"\x1f\x8b\x08", "is compressed with gzip"),
     (b"\x7fELF", "is a program"),
-    (b"MZ", "is a program"),
 )
+_TEXT_MEDIA = (
+    "#EXTM3U",  # a playlist
+    *("P1", "P2", "P3", "P4", "P5", "P6", "P7", "Pf", "PF"),  # what stands behind may be any bytes
+    *("#?RADIANCE", "#?RGBE", "%!PS", "/* XPM */", "#define "),
+)
+"""How pictures and playlists begin that are text, or may be."""
+_PROLOG = re.compile(r"(?:<\?.*?\?>\s*|<!--.*?-->\s*)+", re.DOTALL)
+"""What may stand in XML before the element that says what it is."""
 
 
 def inspect_media(source: Source) -> MediaFacts:
@@ -99,9 +125,14 @@ def inspect_media(source: Source) -> MediaFacts:
         Wanted: Bytes are missing that can be fetched.
     """
     found, defect, size = Found(), "", source.size
-    bounded = Bounded(source, _MOST_READS)
+    bounded: Source = Bounded(source, _MOST_READS)
     try:
+        is_tagged = is_tag(bounded.read(0, _BEGINNING))
+        if is_tagged:
+            bounded = Window(bounded, behind_tags(bounded))
         defect = _recognize(bounded, found)
+        if defect and is_tagged:
+            defect, found.missing = "", "what stands behind its tag is not recognized"
         reader = _READERS.get(found.format or "")
         if reader is not None:
             reader(bounded, found)
@@ -128,6 +159,9 @@ def _recognize(source: Source, found: Found) -> str:
     if mp3_start(source) is not None:
         found.format, found.kind = "MP3", MediaKind.SOUND
         return ""
+    if is_adts(source):
+        found.format, found.kind = "AAC", MediaKind.SOUND
+        return ""
     for mark, what in _NO_MEDIA:
         if start.startswith(mark):
             return what
@@ -143,7 +177,7 @@ def format_of(start: bytes) -> tuple[str | None, MediaKind | None]:
     if start[:4] in (b"RIFF", b"RF64", b"BW64") and start[8:12] in _RIFF:
         return _RIFF[start[8:12]]
     if start[4:8] == b"ftyp":
-        return _BRANDS.get(start[8:12], ("MP4", None))
+        return _by_brands(start)
     if start[4:8] in _QUICKTIME:
         return "QuickTime", None
     if start[:2] == b"BM" and int.from_bytes(start[14:18], "little") in _BMP_HEADERS:
@@ -153,6 +187,18 @@ def format_of(start: bytes) -> tuple[str | None, MediaKind | None]:
     if len(start) > 376 and start[0] == start[188] == start[376] == 0x47:  # its packets
         return "MPEG-TS", MediaKind.VIDEO
     return None, None
+
+
+def _by_brands(start: bytes) -> tuple[str, MediaKind | None]:
+    """Return what the brands of an ISO file say: the first one, and those it is compatible with."""
+    end = min(int.from_bytes(start[:4], "big"), len(start))
+    brands = [start[at : at + 4] for at in (8, *range(16, end - 3, 4))]
+    if brands[0] in _FIRST_BRANDS:
+        return _FIRST_BRANDS[brands[0]]
+    names = [_PICTURE_BRANDS[brand] for brand in brands if brand in _PICTURE_BRANDS]
+    if not names:
+        return "MP4", None
+    return next((name for name in names if name != "HEIF"), "HEIF"), MediaKind.IMAGE
 
 
 def _as_text(start: bytes, found: Found) -> str:
@@ -167,13 +213,15 @@ def _as_text(start: bytes, found: Found) -> str:
     text = text.lstrip()
     if not all(char.isprintable() or char in "\t\r\n\f" for char in text):
         return ""
-    if "<svg" in text:
+    if "<svg" in text or "<!DOCTYPE svg" in text:
         found.format, found.kind = "SVG", MediaKind.IMAGE
         return ""
-    if text.startswith(("#EXTM3U", "P1", "P2", "P3")):  # a playlist, and pictures in digits
+    if text.startswith(_TEXT_MEDIA):
         return ""
     if text[:1] == "<":
-        return "is a web page or another text"
+        rest = _PROLOG.sub("", text, count=1)
+        is_open = not rest or rest.startswith(("<?", "<!--"))  # what it is comes only later
+        return "" if is_open else "is a web page or another text"
     if text[:1] in ("{", "["):
         return "is JSON"
     return "is a text"

@@ -1,4 +1,7 @@
-"""MP4 and QuickTime: boxes in boxes, each with its length first.
+"""MP4, QuickTime and HEIF: boxes in boxes, each with its length first.
+
+The brands at the beginning say which of them a file claims to be. Its boxes say what it is: a movie
+has `moov`, and a picture has `meta` with the handler `pict`.
 
 The box `moov` has everything that is needed: the length in seconds, and the tracks. It may stand
 at the beginning or behind the data, at an offset that the boxes before it give. Only headers are
@@ -30,23 +33,71 @@ class _Box:
 
 
 def read_mp4(source: Source, found: Found) -> None:
-    """Read an MP4 or QuickTime file.
+    """Read a file of MP4, QuickTime, HEIF or AVIF.
 
     Raises:
-        Damaged: Its boxes contradict each other.
-        Truncated: It ends within a box, or has no `moov`.
+        Damaged: Its boxes contradict each other, or it has no header.
+        Truncated: It ends within its data, or before its header.
     """
     movie: _Box | None = None
-    for box in _boxes(source, 0, source.size):
+    picture: _Box | None = None
+    has_data = False
+    boxes = _boxes(source, 0, source.size)
+    while True:
+        try:
+            box = next(boxes, None)
+        except (Damaged, Truncated):
+            if movie is None and picture is None:
+                raise
+            break  # what stands behind the last box need not be one
+        if box is None:
+            break
         if box.name == b"moov":
             movie = box
-        if movie is not None and not source.complete:
+        elif box.name == b"meta":
+            inside = attrs.evolve(box, start=box.start + 4)  # behind its version
+            picture = inside if _handler(source, inside) == b"pict" else picture
+        has_data = has_data or box.name in _DATA
+        if (movie or picture) and not source.complete:
             break
-        if box.end is not None and source.size is not None and box.end > source.size:
+        is_cut = box.end is not None and source.size is not None and box.end > source.size
+        if is_cut and box.name in _NEEDED:
             raise Truncated
-    if movie is None:
+    if picture is not None:
+        _read_picture(source, picture, found)
+    elif movie is not None:
+        _read_movie(source, movie, found)
+    elif has_data and found.kind is None:
         raise Truncated
-    _read_movie(source, movie, found)
+    else:
+        raise Damaged("it has no header")
+
+
+_DATA = (b"mdat", b"moof")
+_NEEDED = (*_DATA, b"moov", b"meta")
+"""The boxes without whose end a file is of no use. Others are notes, and anything may follow."""
+
+
+def _read_picture(source: Source, head: _Box, found: Found) -> None:
+    """Find out how the pictures of a HEIF file are encoded. Their size is not read."""
+    if found.kind is not MediaKind.IMAGE:  # its brands name none
+        found.format, found.kind = "HEIF", MediaKind.IMAGE
+    found.missing = "its headers are not read here"
+    items = _first(source, head, b"iinf").get(b"iinf")
+    if items is not None and items.end is not None:
+        listed = source.read(items.start, min(items.end - items.start, _LONGEST_LIST))
+        found.format = next((name for mark, name in _ENCODED if mark in listed), found.format)
+
+
+_ENCODED = ((b"hvc1", "HEIC"), (b"av01", "AVIF"))
+"""The types of the items in HEIF files whose format depends on them."""
+_LONGEST_LIST = 4_096
+
+
+def _handler(source: Source, box: _Box) -> bytes:
+    """Return what the handler in *box* says that it is for, or b""."""
+    head = _first(source, box, b"hdlr").get(b"hdlr")
+    return b"" if head is None else exactly(source, head.start + 8, 4)
 
 
 def _boxes(source: Source, offset: int, end: int | None) -> Iterator[_Box]:
@@ -85,6 +136,7 @@ def _first(source: Source, box: _Box, *names: bytes) -> dict[bytes, _Box]:
 
 
 def _read_movie(source: Source, movie: _Box, found: Found) -> None:
+    claimed, found.kind = found.kind, None
     units, length = 0, None
     lengths: list[float] = []
     for box in _boxes(source, movie.start, movie.end):
@@ -99,6 +151,12 @@ def _read_movie(source: Source, movie: _Box, found: Found) -> None:
                 lengths += [its_length] if its_length else []
             elif handler == b"soun" and found.kind is None:
                 found.kind = MediaKind.SOUND
+    if found.kind is None:
+        found.kind = claimed
+    elif claimed is not None:
+        found.format = "MP4"  # its brand names another
+    if found.kind is MediaKind.SOUND and found.format == "MP4":
+        found.format = "M4A"
     if not units:
         raise Damaged("it has no length")
     seconds = length / units if length else None
@@ -138,7 +196,7 @@ def _read_track(source: Source, track: _Box, found: Found) -> tuple[bytes, float
     media = _first(source, parts[b"mdia"], b"mdhd", b"hdlr", b"minf")
     if b"hdlr" not in media:
         return b"", None
-    handler = exactly(source, media[b"hdlr"].start + 8, 4)
+    handler = _handler(source, parts[b"mdia"])
     seconds = None
     if b"mdhd" in media:
         units, length = _length(source, media[b"mdhd"])

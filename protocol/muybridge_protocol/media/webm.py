@@ -57,6 +57,8 @@ def read_webm(source: Source, found: Found) -> None:
             _read_tracks(source, element, found)
         elif element.name == _CLUSTER:
             break
+    if found.kind is MediaKind.SOUND and found.format == "WebM":
+        found.format = "WebA"
     if found.seconds is None:
         found.missing = "its header does not say how long it lasts"
     if source.size is not None and segment.end is not None and segment.end > source.size:
