@@ -12,13 +12,16 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import SharedBatch, State
+from muybridge.batch.runner_files import Runner
+from muybridge.batch.shared import open_journal
+from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.cli.commands import muybridge
 from muybridge.ledger import Budget
 from muybridge_protocol.estimates import PriceList, parse_prices
 from muybridge_protocol.service import Service
 
 from .billing import BillingServer
-from .conftest import Work
+from .conftest import Run, Work
 from .postgres_server import Postgres
 from .runner_process import KEY, horses
 
@@ -172,3 +175,19 @@ def test_the_item_is_abandoned(work: Work, server: BillingServer, poisoned: Shar
     assert batch.abandon(poisoned, "h1").state is State.ABANDONED
     report = work(server, poisoned)
     assert (report.counts, report.stopped) == ({State.ABANDONED: 1, State.DOWNLOADED: 3}, "")
+
+
+def test_a_refused_run_changes_nothing(run: Run, server: BillingServer, tmp_path: Path) -> None:
+    """A run at another service than that of a live runner adds no items and sets no rate."""
+    out = tmp_path / "out"
+    run(server, horses(1), limit=0)
+    with BillingServer() as other, Runner(out / FOLDER):
+        for items, kind in ((horses(2), batch.WrongService), (horses(1, 5), batch.InvalidBatch)):
+            with pytest.raises(kind):
+                run(other, items, rate=5)
+        assert other.requests == 0
+    assert batch.status(out).counts == {State.QUEUED: 1}
+    with open_journal(out) as journal:
+        assert isinstance(journal, SqliteJournal)
+        assert not journal.has_rate
+    assert run(server, horses(2)).counts == {State.DOWNLOADED: 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -66,7 +66,13 @@ def opened(
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
     place = folder / FOLDER
-    with _journal(service, source, folder, settings) as journal, Runner(place) as runner:
+    with ExitStack() as stack, ExitStack() as given:
+        items = None if source is None else given.enter_context(checked_items(source, service.gave_out))
+        journal = stack.enter_context(_open_journal(service, items, folder, settings))
+        if journal.is_new:
+            items = None  # it has them
+        known = 0 if items is None else check_same_items(journal, items)
+        runner = stack.enter_context(Runner(place))
 
         def start_over() -> None:
             if settings.local:
@@ -75,6 +81,12 @@ def opened(
                         journal.start_over()
 
         _settle_service(journal, runner, service, settings)
+        with journal.transaction():
+            if items is not None and len(items) > known:
+                journal.add(islice(items, known, None), after=known)
+            if settings.rate is not None:
+                journal.limit_rate(settings.rate)
+        given.close()
         store = FolderStore(folder)
         run = Run(
             journal=journal,
@@ -158,19 +170,10 @@ def status(out: str | os.PathLike[str]) -> Report:
     return attrs.evolve(report, sheet=sheet)
 
 
-def _journal(
-    service: Service, source: Source | None, folder: Path, settings: Settings
-) -> SqliteJournal:
-    """Open the journal in *folder*, or begin it, and add new items from *source*."""
-    if source is None:
-        return _open_journal(service, None, folder, settings)
-    with checked_items(source, service.gave_out) as items:
-        return _open_journal(service, items, folder, settings)
-
-
 def _open_journal(
     service: Service, items: CheckedItems | None, folder: Path, settings: Settings
 ) -> SqliteJournal:
+    """Open the journal in *folder*, or begin it with *items*, and check its service."""
     named = _name_of(service, settings)
     try:
         journal = SqliteJournal(folder, patience=settings.patience)
@@ -181,10 +184,6 @@ def _open_journal(
     try:
         if not _may_move(journal, named):
             check_service(journal, named)
-        if items is not None and not journal.is_new:
-            add_new(journal, items)
-        if settings.rate is not None:
-            journal.limit_rate(settings.rate)
     except BaseException:
         journal.close()
         raise
@@ -286,13 +285,6 @@ def _instead(journal: Journal) -> str:
     if journal.lease is None:
         return "use another folder, or leave the file out to resume that one"
     return "use another name, or submit the same items as before, with new ones at the end"
-
-
-def add_new(journal: Journal, items: CheckedItems) -> None:
-    """Add the *items* after those of the journal, which must be the same."""
-    known = check_same_items(journal, items)
-    if len(items) > known:
-        journal.add(islice(items, known, None), after=known)
 
 
 def _leave(journal: Journal, service: Service, runner: Runner) -> None:
