@@ -592,8 +592,9 @@ def test_only_facts_are_noted(folder: Path) -> None:
     with SqliteJournal(folder) as journal:
         entry = journal.entry(1)
         for column in ("number", "name", "stem", "family", "body", "no_such"):
+            facts: dict[str, Any] = {column: 1}
             with pytest.raises(ValueError, match="no such columns"):
-                journal.move(entry, State.QUEUED, State.CLAIMED, by=None, **{column: 1})
+                journal.move(entry, State.QUEUED, State.CLAIMED, by=None, **facts)
         assert storable_facts(dict.fromkeys(FACTS)) == dict.fromkeys(FACTS)
         journal.move(entry, State.QUEUED, State.QUEUED, by=None, reason="a note")
         assert journal.entry(1).reason == "a note"

@@ -37,8 +37,8 @@ class Careless(SqliteJournal):
 
 def _unconditional(self: SqliteJournal, entry: Entry, _: State, after: State, **more: Any) -> None:
     now = self.entry(entry.number)
-    by = now.owner
-    SqliteJournal.move(self, now, now.state, after, **{**more, "by": by})
+    more["by"] = now.owner
+    SqliteJournal.move(self, now, now.state, after, **more)
 
 
 def _sharing(self: SqliteJournal, *step: Any, shares: bool = False, **more: Any) -> None:  # noqa: ARG001

@@ -137,7 +137,9 @@ def test_a_response_arrives_while_others_are_judged(begun: Begun) -> None:
 
 
 @contextmanager
-def held(postgres: Postgres, url: str) -> Generator[tuple[Callable[..., None], Any], None, None]:
+def held(
+    postgres: Postgres, url: str
+) -> Generator[tuple[Callable[[int], None], Callable[[int], None]], None, None]:
     """Hold up machines between what they read of an item and what they write.
 
     A machine is told by its application name: `slow` is held up before it first writes an item, and
@@ -173,7 +175,10 @@ def held(postgres: Postgres, url: str) -> Generator[tuple[Callable[..., None], A
             while not db.execute(asked, (lock,)).fetchall():
                 assert time.monotonic() < ends
 
-        yield wait, lambda lock: db.execute("SELECT pg_advisory_unlock(%s)", (lock,))
+        def release(lock: int) -> None:
+            db.execute("SELECT pg_advisory_unlock(%s)", (lock,))
+
+        yield wait, release
 
 
 @pytest.fixture(scope="module")
@@ -210,14 +215,13 @@ def test_a_response_is_recorded_while_another_machine_judges(
         workers.append(threading.Thread(target=go))
         workers[-1].start()
 
+    begun, armed = Begun(server, shared, tmp_path), list[Entry]()
     if written_by == "its machine":
         order = {"url": server.url, "database": shared.url, "folder": str(tmp_path / "one")}
         assert machine.run(**order, kill_at="after holding the reply") == -9
         postgres.execute("UPDATE muybridge_workers SET lease_until = '-infinity'", url=shared.url)
     else:
-        begun = Begun(server, shared, tmp_path)
-        (entry,) = begun.arm(1)
-        response = begun.accept(1)
+        armed = begun.arm(1)
     with held(postgres, shared.url) as (wait, release):
         start("slow", "two")
         wait(4711)
@@ -225,9 +229,10 @@ def test_a_response_is_recorded_while_another_machine_judges(
             start("first", "one")
             wait(4712)
         else:
+            reply = begun.accept(1)
             with shared.open() as journal:
-                facts = {"reply_status": 200, "reply": response}
-                journal.move(entry, State.ARMED, State.ARMED, by="dead", **facts)  # type: ignore[arg-type]  # columns
+                step = (armed[0], State.ARMED, State.ARMED)
+                journal.move(*step, by="dead", reply_status=200, reply=reply)
         release(4711)
         workers[0].join()
         release(4712)
@@ -249,8 +254,8 @@ def test_a_response_that_nobody_has_judged(begun: Begun) -> None:
     begun.lose(1)
     with open_journal(begun.place) as journal:
         entry = journal.entry(1)
-        facts = {"reply_status": 200, "reply": begun.accept(1)}
-        journal.move(entry, State.AMBIGUOUS, State.AMBIGUOUS, by=None, **facts)  # type: ignore[arg-type]  # columns
+        step = (entry, State.AMBIGUOUS, State.AMBIGUOUS)
+        journal.move(*step, by=None, reply_status=200, reply=begun.accept(1))
     assert "task-of-1" in batch.decision_table(begun.place)
     said = "the response to item 1 .h1. has arrived: it is task task-of-1"
     for decide in (
@@ -344,7 +349,11 @@ def test_a_service_gives_one_id_to_several_creates(run: Run, server: BillingServ
     server.write = _one_id
     server.accept("horse 1", "task-7")
     told: list[str] = []
-    report = run(server, horses(3), on_event=lambda event: told.append(event.what))
+
+    def noting(event: batch.BatchEvent) -> None:
+        told.append(event.what)
+
+    report = run(server, horses(3), on_event=noting)
     _check_one_id(report, server)
     assert (told.count("downloaded"), told.count("ambiguous")) == (1, 2)
     _check_one_id(run(server, None), server)

@@ -87,11 +87,11 @@ def test_before_and_after_each_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Wherever the journal fails between a response and its verdict, the next run has the id."""
-    original: Callable[..., None] = getattr(ItemRecord, method)
+    original: Callable[..., Any] = getattr(ItemRecord, method)
 
-    def locked(record: ItemRecord, *arguments: Any) -> None:
+    def locked(record: ItemRecord, *arguments: Any, **more: Any) -> Any:
         holder.hold()
-        original(record, *arguments)
+        return original(record, *arguments, **more)
 
     with monkeypatch.context() as patched:
         patched.setattr(ItemRecord, method, locked)

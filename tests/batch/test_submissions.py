@@ -16,7 +16,7 @@ from muybridge.batch.runner_files import Runner
 from muybridge.batch.shared import open_journal
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.cli.commands import muybridge
-from muybridge.ledger import Budget
+from muybridge.ledger import Budget, Measure
 from muybridge_protocol.estimates import PriceList, parse_prices
 from muybridge_protocol.service import Service
 
@@ -60,7 +60,12 @@ def test_a_refused_submission_changes_nothing(
     where = tmp_path / "out"
     batch.submit(shared, horses(2), service, budget=Budget(creates=1), out=where)
     before = facts(postgres, shared)
-    changes = {"budget": Budget(creates=1000), "rate": 7, "out": tmp_path / "elsewhere", **given}
+    changes: dict[str, Any] = {
+        "budget": Budget(creates=1000),
+        "rate": 7,
+        "out": tmp_path / "elsewhere",
+        **given,
+    }
     with pytest.raises(batch.InvalidBatch, match=said):
         batch.submit(shared, items, service, **changes)
     assert facts(postgres, shared) == before
@@ -76,9 +81,9 @@ def test_a_refused_limit_adds_nothing(
     service = Service(base_url=server.url)
     batch.submit(shared, horses(1), service)
     before = facts(postgres, shared)
-    for given in ({"budget": Budget(creates=9)}, {"budget": Budget(creates=9), "rate": 5}):
+    for rate in (None, 5):
         with pytest.raises(batch.InvalidBatch, match="begun without a budget"):
-            batch.submit(shared, horses(2), service, **given)
+            batch.submit(shared, horses(2), service, budget=Budget(creates=9), rate=rate)
     elsewhere = Service(base_url="https://elsewhere.test")
     with pytest.raises(batch.WrongService):
         batch.submit(shared, horses(2), elsewhere, rate=5)
@@ -166,7 +171,7 @@ def test_the_price_is_given_later(work: Work, server: BillingServer, poisoned: S
     report = work(server, poisoned)
     assert (report.counts, server.posts) == ({State.DOWNLOADED: 4}, 4)
     assert report.budget is not None
-    assert str(report.budget.spent["cost"]) == "0.04"
+    assert str(report.budget.spent[Measure.COST]) == "0.04"
 
 
 def test_the_item_is_abandoned(work: Work, server: BillingServer, poisoned: SharedBatch) -> None:

@@ -67,7 +67,9 @@ def opened(
     folder = Path(out)
     place = folder / FOLDER
     with ExitStack() as stack, ExitStack() as given:
-        items = None if source is None else given.enter_context(checked_items(source, service.gave_out))
+        items = (
+            None if source is None else given.enter_context(checked_items(source, service.gave_out))
+        )
         journal = stack.enter_context(_open_journal(service, items, folder, settings))
         if journal.is_new:
             items = None  # it has them

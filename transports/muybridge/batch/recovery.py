@@ -120,7 +120,7 @@ def release_item(
     given: dict[str, Any] = {} if reason is None else {"reason": reason}
 
     def record(after: State, facts: Mapping[str, Any]) -> None:
-        told = {**facts, "owner": None}
+        told: dict[str, Any] = {**facts, "owner": None}
         journal.move(entry, entry.state, after, by=entry.owner, judged=True, **told)
 
     if entry.state is State.ARMED:

@@ -184,10 +184,10 @@ def submit(
             # All of it or nothing. What workers wait for is locked last.
             with journal.transaction():
                 known = check_same_items(journal, items)
-                if budget is not None or prices is not None:
-                    journal.complete_needs(budget)
                 if len(items) > known:
                     journal.add(islice(items, known, None), after=known, budget=budget)
+                if budget is not None or prices is not None:
+                    journal.complete_needs(budget)
                 if place is not None:
                     journal.store_in(place)
                 if budget is not None:

@@ -414,8 +414,8 @@ class PostgresJournal:
             raise ValueError("only `arm` arms an item: it checks the worker's lease")
         named = names_task(before, after, by)
         names, values = self._assignments(facts, names_task=named, shares=shares)
-        step = {"number": entry.number, "before": before, "after": after, "by": by}
-        step["wall"] = time.time()
+        step: dict[str, object] = {"number": entry.number, "before": before, "after": after}
+        step |= {"by": by, "wall": time.time()}
         statement = schema.MOVE.format(facts=names)
         if judged:
             statement += schema.AS_JUDGED

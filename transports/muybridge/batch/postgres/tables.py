@@ -37,7 +37,7 @@ def make(db: Connection, place: str) -> None:
         JournalUnusable: They are of a version that we do not know.
     """
     if not are_there(db):
-        db.execute(schema.TABLES)
+        db.execute(schema.TABLES.encode())
     for version in range(version_of(db, place), schema.VERSION):
         db.execute(schema.UPGRADES[version].encode())
 
