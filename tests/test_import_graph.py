@@ -59,7 +59,7 @@ FOREIGN = {
 CORE = {
     "arguments", "delivery", "errors", "events", "families", "families.family", "families.field",
     "families.imgb", "families.request", "hosts", "http", "identifiers", "iri", "media",
-    "media.kinds", "operations",
+    "media.inline", "media.kinds", "operations",
     "operations.create", "operations.defaults", "operations.next_polls", "operations.operation",
     "operations.paid", "operations.poll", "problems", "records", "records.candidates",
     "records.convert", "records.json", "records.lenient", "records.tasks", "rules",

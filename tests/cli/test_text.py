@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from media.corpus import video
 from muybridge import ContentStream, GenerateContentChunk
 from muybridge.local import LocalService
 from muybridge_protocol.text.models import TEXT_MODELS
@@ -99,7 +100,7 @@ def test_everything_that_can_be_said(
 ) -> None:
     """System instruction, settings, pictures and videos reach the service as such."""
     (tmp_path / "a.png").write_bytes(PNG)
-    (tmp_path / "b").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(20))
+    (tmp_path / "b").write_bytes(video(320, 240, 1))
     ended = invoke(
         *ASK, "--image", "a.png", "--image", "b", "--system", "Be terse", "--temperature", "0.25",
         "--top-p", "1", "--max-output-tokens", "500", env=settings,
@@ -161,9 +162,12 @@ def test_serve_sets_the_environment(start: Start) -> None:
         ((*ASK[1:], "--top-p", ""), "--top-p (generationConfig.topP): '' is not a number"),
         ((*ASK[1:], "--max-output-tokens", "1.5"), "--max-output-tokens (generationConfig.max"),
         ((*ASK[1:], "--image", "none"), "--image none: No such file or directory. Nothing was"),
-        ((*ASK[1:], "--image", "."), "--image .: Is a directory."),
-        ((*ASK[1:], "--image", "empty.png"), "--image empty.png: empty.png is empty."),
-        ((*ASK[1:], "--image", "odd"), "cannot detect the type of odd; use a picture or video."),
+        ((*ASK[1:], "--image", "."), "--image .: not a regular file."),
+        ((*ASK[1:], "--image", "empty.png"), "--image empty.png: empty.png is empty; use a"),
+        ((*ASK[1:], "--image", "odd"), "odd is a text; use a picture, video or sound. Nothing"),
+        ((*ASK[1:2], "@odd"), "PROMPT (contents): @odd would be sent as text, and not as the file"),
+        ((*ASK[1:2], "@odd"), "use --image odd, or - for a text on stdin"),
+        ((*ASK[1:], "--system", "@odd"), "--system (systemInstruction): @odd would be sent as"),
         ((*ASK[1:], "--timeout", "0"), "is not a number of seconds above 0"),
         ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "cannot be combined with"),
         ((*ASK[1:], "--local", "--api-key-file", "odd"), "cannot be combined with"),

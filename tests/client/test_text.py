@@ -22,7 +22,7 @@ from muybridge import (
     StreamInterrupted,
     Unauthorized,
     Unlisted,
-    load_part,
+    load_media,
 )
 from muybridge.clock import SystemClock
 from muybridge.local import LocalService
@@ -99,7 +99,7 @@ def test_everything_that_is_said_arrives(client: AnyClient, tmp_path: Path) -> N
             Content("Look here."),
             Content("I see.", "model"),
             "What is it?",
-            load_part(picture),
+            load_media(picture),
             Part.from_bytes(b"GIF89a\x05\x00\x02\x00", "image/gif"),
         ],
         "system_instruction": "be brief",

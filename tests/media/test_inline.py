@@ -1,4 +1,4 @@
-"""Files that are sent within a request: what they become, and which fields take them.
+"""Files that are sent within a request: how they are loaded, and which fields take them.
 
 Which fields take base64 is transcribed by hand from the specification.
 """
@@ -10,11 +10,19 @@ import copy
 import io
 import pickle
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import pytest
+from PIL import Image
 
-from muybridge import ImgaRequest, ImgbRequest, InlineMedia, InvalidRequest, load_media
+from muybridge import (
+    ImgaRequest,
+    ImgbRequest,
+    InlineMedia,
+    InvalidRequest,
+    VidgRequest,
+    load_media,
+)
 from muybridge_protocol.families import FAMILIES, find_family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.kinds import MediaKind
@@ -37,18 +45,43 @@ OF_KIND = {MediaKind.IMAGE: "PNG", MediaKind.VIDEO: "MP4", MediaKind.SOUND: "MP3
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_file_becomes_a_data_uri(tmp_path: Path, form: str) -> None:
-    """A path, bytes and an open file become the same `data:` URI, whose type is the content's."""
-    data, content_type = FILES[form]
+def test_a_file_becomes_a_value(tmp_path: Path, form: str) -> None:
+    """A path, bytes and an open file become equal values, whose type is the content's."""
+    data, mime_type = FILES[form]
     path = tmp_path / "horse.txt"
     path.write_bytes(data)
     with path.open("rb") as file:
-        loaded = [load_media(path), load_media(str(path)), load_media(data), load_media(file)]
-    expected = f"data:{content_type};base64,{base64.b64encode(data).decode()}"
-    assert {*loaded} == {expected}
-    assert {media.content_type for media in loaded} == {content_type}
-    assert {media.to_bytes() for media in loaded} == {data}
-    assert [media.name for media in loaded] == ["horse.txt", "horse.txt", "", "horse.txt"]
+        loaded = [
+            *map(load_media, (path, str(path), data, bytearray(data), memoryview(data), file))
+        ]
+    assert len({*loaded}) == 1
+    media = loaded[0]
+    assert not isinstance(media, str | bytes)
+    assert (media.data, media.mime_type) == (data, mime_type)
+    assert media.base64() == base64.b64encode(data).decode()
+    assert media.data_uri() == f"data:{mime_type};base64,{media.base64()}"
+    assert [one.name for one in loaded] == ["horse.txt", "horse.txt", "", "", "", "horse.txt"]
+    assert load_media(data, "image/x-other") != media
+
+
+def test_a_type_can_be_given(tmp_path: Path) -> None:
+    """A type decides, whatever the content is; fields of creates still want a known format."""
+    (tmp_path / "notes.png").write_bytes(b"a shopping list")
+    notes = load_media(tmp_path / "notes.png", "text/plain")
+    assert (notes.data, notes.mime_type) == (b"a shopping list", "text/plain")
+    assert repr(notes) == "<notes.png: text/plain (15 bytes)>"
+    with pytest.raises(InvalidRequest, match=r"notes\.png: text/plain \(15 bytes\)> is a text"):
+        VidgRequest(model="vidg_video3", prompt="-", image_urls=[notes])
+    with pytest.raises(ValueError, match="is not a media type"):
+        load_media(b"a horse", "horse")
+
+
+def test_a_document_is_for_text_requests() -> None:
+    """A PDF document is loaded, but a field for pictures refuses it."""
+    document = load_media(b"%PDF-1.7\n")
+    assert document.mime_type == "application/pdf"
+    with pytest.raises(InvalidRequest, match="is a PDF document"):
+        VidgRequest(model="vidg_video3", prompt="-", image_urls=[document])
 
 
 def test_copies_know_as_much() -> None:
@@ -56,17 +89,31 @@ def test_copies_know_as_much() -> None:
     media = InlineMedia(FILES["PNG"][0], name="horse.png", allow_inline=True)
     for other in (pickle.loads(pickle.dumps(media)), copy.deepcopy(media), copy.copy(media)):  # noqa: S301  our own
         assert type(other) is InlineMedia
-        assert (str(other), vars(other)) == (str(media), vars(media))
+        for name in ("data", "mime_type", "facts", "name", "allow_inline"):
+            assert getattr(other, name) == getattr(media, name)
+        assert (other, hash(other), repr(other)) == (media, hash(media), repr(media))
         with pytest.raises(AttributeError, match="frozen"):
             other.name = "cow.png"
+        with pytest.raises(AttributeError, match="frozen"):
+            del other.name
 
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "text": (b"a horse", ValueError, "it is a text; use a picture, video or sound"),
+    "text": (
+        b"a horse",
+        ValueError,
+        "it is a text; use a picture, video or sound, or give mime_type",
+    ),
     "empty": (b"", ValueError, "it is empty"),
     "truncated": (FILES["PNG"][0][:-20], ValueError, "it is truncated"),
     "a format that nobody reads": (b"8BPS" + bytes(99), ValueError, "the format Photoshop"),
     "unknown": (bytes(range(256)) * 2, ValueError, "the format unknown"),
+    "a Pillow image": (
+        Image.new("RGB", (8, 8)),
+        TypeError,
+        "is not a path, bytes or an open file; save it first",
+    ),
+    "a number": (5, TypeError, "5 is not a path, bytes or an open file"),
     "an open text file": (io.StringIO("a horse"), TypeError, "open it with mode 'rb'"),
     "a file that is not there": ("nothing.png", OSError, "nothing.png"),
     "a folder": (".", OSError, "not a regular file"),
@@ -87,7 +134,7 @@ def test_large_files_are_refused(tmp_path: Path, how: str) -> None:
     data = FILES["BMP"][0]
     path = tmp_path / "horse.bmp"
     path.write_bytes(data)
-    assert load_media(path, size_limit=len(data)).to_bytes() == data
+    assert load_media(path, size_limit=len(data)).data == data
     with pytest.raises(ValueError, match=r"horse\.bmp has more than"), path.open("rb") as file:
         load_media(file if how == "opened" else path, size_limit=len(data) - 1)
 
@@ -125,6 +172,15 @@ SILENT = {
     ("vidr", "input_reference"),
     ("vidr", "image_urls"),
 }
+
+
+@pytest.mark.parametrize(("family", "wire"), sorted(STATED | REFUSED | SILENT))
+def test_types_say_which_fields_take_files(family: str, wire: str) -> None:
+    """Type checkers accept a loaded file where it may be sent, and only there."""
+    field = FAMILIES[family].field(wire)
+    assert field is not None
+    hint = str(get_type_hints(FAMILIES[family].request)[field.name])
+    assert ("InlineMedia" in hint) == ((family, wire) not in REFUSED)
 
 
 def test_every_field_is_in_the_table() -> None:
@@ -255,9 +311,17 @@ def test_paths_say_how_to_send_them() -> None:
 URL = "https://pictures.test/horse.png"
 
 
-@pytest.mark.parametrize("given", [[URL, b"\x89PNG"], [Path("horse.png"), URL]])
-def test_files_in_place_of_text(given: list[object]) -> None:
-    """A path or bytes among the URLs are refused, with the function that turns them into text."""
+@pytest.mark.parametrize(
+    "given",
+    [
+        [URL, b"\x89PNG"],
+        [Path("horse.png"), URL],
+        [io.BytesIO(b"\x89PNG")],
+        [Image.new("RGB", (8, 8))],
+    ],
+)
+def test_files_in_place_of_urls(given: list[object]) -> None:
+    """A file that is not loaded is refused among the URLs, with the function that loads it."""
     body = {"model": "imgb-2", "prompt": "A horse", "image_urls": given}
     (problem,) = find_family("imgb").check(body).problems
-    assert "muybridge.load_media turns a file into one" in problem.accepted
+    assert "with muybridge.load_media(path) for a file" in problem.accepted

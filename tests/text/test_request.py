@@ -133,7 +133,7 @@ CONTENTS: list[tuple[Any, list[str]]] = [
     ([], ["contents: is required; say something for the model to answer"]),
     (None, [f"contents[0]: None is not a turn; {TURN}"]),
     (5, [f"contents[0]: 5 is not a turn; {TURN}"]),
-    (b"hi", [f"contents[0]: b'hi' is not a turn; {TURN}"]),
+    (b"hi", ["contents[0]: b'hi' is not a turn; use muybridge.load_media(path) for a file"]),
     (
         ["a", 5, ["b"]],
         [f"contents[1]: 5 is not a turn; {TURN}", f"contents[2]: ['b'] is not a turn; {TURN}"],
@@ -151,7 +151,15 @@ CONTENTS: list[tuple[Any, list[str]]] = [
     (turn(5), [f"contents[0].parts[0]: 5 is not a part; {PART}"]),
     (part(), ["contents[0].parts[0]: is empty; use a text or a file"]),
     ({"parts": [{"text": 5}]}, ["contents[0].parts[0].text: 5 is not a string; use a string"]),
-    (part(text=b"x"), ["contents[0].parts[0].text: b'x' is not a string; use a string"]),
+    (
+        part(text=b"x"),
+        [
+            (
+                "contents[0].parts[0].text: b'x' is not a string; use a string; a file is a part "
+                "of its own, muybridge.load_media(path)"
+            )
+        ],
+    ),
     (
         part(text="x", thought=1),
         ["contents[0].parts[0].thought: 1 is not a boolean; use a boolean"],

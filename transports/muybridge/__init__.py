@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from muybridge.files.inline_media import load_media as load_media
     from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.sidecar import Sidecar as Sidecar, SidecarFailed as SidecarFailed
-    from muybridge.files.text_parts import load_part as load_part
     from muybridge.ledger.budget import Budget as Budget
     from muybridge.ledger.errors import (
         LedgerUnusable as LedgerUnusable,
@@ -140,7 +139,6 @@ _HOMES: Final = {
     "muybridge.files.inline_media": Home("load_media"),
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
-    "muybridge.files.text_parts": Home("load_part"),
     "muybridge.ledger.budget": Home("Budget"),
     "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
     "muybridge.text_client": Home("ContentStream TextStream"),

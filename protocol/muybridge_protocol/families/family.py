@@ -21,6 +21,7 @@ import attrs
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.media.inline import LOAD, InlineMedia, file_within
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -29,6 +30,8 @@ from muybridge_protocol.rules.values import (
     OneOf,
     Problem,
     ValueRule,
+    either,
+    is_array,
     shown,
     unwritable,
     with_article,
@@ -313,8 +316,11 @@ class Family:
             problem = field.problem(value, rules)
             if problem is not None and wire == "model" and problem.rule == OneOf.name:
                 problem = self._with_close_model(problem)
+            if problem is not None and problem.rule == "type" and not field.takes_media:
+                problem = self._with_place_for_files(problem)
             if problem is None:
-                problem = unwritable(wire, value)
+                items = value if is_array(value) else (value,)
+                problem = unwritable(wire, [i for i in items if not isinstance(i, InlineMedia)])
             if problem is not None:
                 problems.append(attrs.evolve(problem, field=given.get(wire, wire)))
         problems += self.out_of_reach(body, own)
@@ -394,7 +400,7 @@ class Family:
             if alias.field not in body:
                 given[alias.field] = alias.legacy
             other = body.setdefault(alias.field, value)
-            if other is not value and not (isinstance(value, str) and other == value):
+            if other is not value and not (isinstance(value, str | InlineMedia) and other == value):
                 conflicts.append(
                     Problem(
                         alias.legacy,
@@ -465,6 +471,21 @@ class Family:
         close = get_close_matches(str(problem.value), self._models_by_name, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         return attrs.evolve(problem, accepted=f"{hint}{problem.accepted}")
+
+    def _with_place_for_files(self, problem: Problem) -> Problem:
+        """Return *problem* with the fields that take files, if it is about a file."""
+        file = file_within(problem.value)
+        if file is None:
+            return problem
+        fields = [
+            field.wire
+            for field in self.fields
+            for rule in field.rules
+            if isinstance(rule, MediaUrl) and rule.base64
+        ]
+        place = f"put a file into {either(fields)}" if fields else "this family takes no files"
+        hint = f"{place}, with {LOAD}" if fields and not isinstance(file, InlineMedia) else place
+        return attrs.evolve(problem, accepted=f"{problem.accepted}; {hint}")
 
     def _problems_of_extra(self, extra: object) -> list[Problem]:
         if not isinstance(extra, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from muybridge_protocol.media.inline import LOAD, InlineMedia, file_within
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
@@ -38,9 +39,14 @@ class Field:
     service_default: object
     doc: str
 
+    @property
+    def takes_media(self) -> bool:
+        """Whether its values are pictures, videos or sounds."""
+        return any(isinstance(rule, MediaUrl) for rule in self.rules)
+
     def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
         """Return the first problem of *value* under *rules*, or None."""
-        if not self.kind.accepts(value):
+        if not self.kind.accepts(value, (str, InlineMedia) if self.takes_media else str):
             return Problem(
                 self.wire,
                 value,
@@ -60,14 +66,15 @@ class Field:
         """Return what would be accepted in place of *value*, which has the wrong type."""
         if value is None and not self.required:
             return "leave the field out to get the service's default"
-        items = value if is_array(value) else (value,)
-        if self.kind is Kind.STRINGS and (isinstance(value, str) or any(map(_is_content, items))):
+        if self.kind is Kind.STRINGS and isinstance(value, str | InlineMedia):
             return "put it into a list"
-        if any(isinstance(item, bytes) or _is_file(item) for item in items):
-            return f"use {with_article(self.kind)}; muybridge.load_media turns a file into one"
+        accepted = f"use {with_article(self.kind)}"
+        if self.takes_media and file_within(value) is not None:
+            return f"{accepted}, with {LOAD} for a file"
+        items = value if is_array(value) else (value,)
         for line in filter(None, map(self._link_in, items)):
-            return f"use {with_article(self.kind)}, such as {line}"
-        return f"use {with_article(self.kind)}"
+            return f"{accepted}, such as {line}"
+        return accepted
 
     def _link_in(self, item: object) -> str:
         """Return how to write the link of *item*, a task or what came of it, or ""."""
@@ -84,13 +91,3 @@ class Field:
 
 def _accepted_instead(value: object, rule: ValueRule) -> str:
     return rule.accepted_instead_of(value) if isinstance(rule, MediaUrl) else rule.accepted
-
-
-def _is_content(value: object) -> bool:
-    """Whether *value* is a loaded file, which is more than a plain string."""
-    return isinstance(value, str) and type(value) is not str
-
-
-def _is_file(value: object) -> bool:
-    """Whether *value* is a path, an open file, or a picture of Pillow."""
-    return any(hasattr(value, name) for name in ("__fspath__", "read", "save"))

@@ -7,6 +7,7 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Text, at_most, one_of
 
@@ -79,7 +80,7 @@ class ImgaRequest(MediaRequest):
     """Aspect ratio; without it the model's own applies (use 1:1, 16:9, 9:16, 4:3, 3:4, 3:2, 2:3,
     5:4, 4:5 or 21:9).
     """
-    image_urls: Sequence[str] | None = setting(
+    image_urls: Sequence[str | InlineMedia] | None = setting(
         at_most(6), MediaUrl(), doc="Reference images", default=None
     )
     """Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI).

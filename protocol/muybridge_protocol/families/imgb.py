@@ -16,6 +16,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Ineffective, OnlyWith, Requires
 from muybridge_protocol.rules.values import PixelSize, Text, at_most, one_of
@@ -131,7 +132,9 @@ class ImgbRequest(MediaRequest):
     """Exact size in pixels; overrides resolution and ratio (use {width}x{height}: edges of at most
     3840 px, multiples of 16, at most 3:1, 655360 to 8294400 pixels in all).
     """
-    image_urls: Sequence[str] | None = setting(MediaUrl(), doc="Reference images", default=None)
+    image_urls: Sequence[str | InlineMedia] | None = setting(
+        MediaUrl(), doc="Reference images", default=None
+    )
     """Reference images (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True). For imgb-2: use at most 6. For

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.families.family import Family
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Problem, is_array
@@ -20,13 +21,13 @@ class Reference:
         field: The field, by its name on the wire.
         index: Its place in the field's array, or None if the field has only one.
         kind: What the field takes.
-        value: A URL, an asset or base64.
+        value: A URL, an asset, base64 or a file.
     """
 
     field: str
     index: int | None
     kind: MediaKind
-    value: str = attrs.field(repr=False)
+    value: str | InlineMedia = attrs.field(repr=False)
 
 
 def media_fields(family: Family) -> dict[str, MediaKind]:
@@ -44,21 +45,20 @@ def references_in(family: Family, body: Mapping[str, object]) -> tuple[Reference
     found: list[Reference] = []
     for wire, kind in media_fields(family).items():
         value = body.get(wire)
-        if isinstance(value, str):
+        if isinstance(value, str | InlineMedia):
             found.append(Reference(field=wire, index=None, kind=kind, value=value))
         elif is_array(value):
             found += (
                 Reference(field=wire, index=index, kind=kind, value=item)
                 for index, item in enumerate(value)
-                if isinstance(item, str)
+                if isinstance(item, str | InlineMedia)
             )
     return tuple(found)
 
 
 def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Problem, ...]:
     """Return the rules of *family* about media that the files in *body* certainly break."""
-    from muybridge_protocol.media.inline import InlineMedia  # noqa: PLC0415  most send URLs
-    from muybridge_protocol.rules.media import Medium, judge_media  # noqa: PLC0415  the same
+    from muybridge_protocol.rules.media import Medium, judge_media  # noqa: PLC0415  most send URLs
 
     names: dict[tuple[str, int | None], str] = {}
     media: list[Medium] = []

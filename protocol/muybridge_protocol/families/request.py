@@ -23,6 +23,7 @@ from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Unlisted, any_link
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -120,15 +121,14 @@ class MediaRequest:
 
     def to_body(self) -> dict[str, object]:
         """Return the request's JSON body by wire names, with only the fields that were set."""
-        body = self._body()
-        for wire, value in body.items():
-            if isinstance(value, Unlisted):
-                body[wire] = value.name
-            elif is_array(value):
-                body[wire] = list(value)
+        return {wire: _as_json(value) for wire, value in self.settings().items()}
+
+    def settings(self) -> dict[str, object]:
+        """Return what was set, by wire names: as `to_body`, but with files as values."""
+        settings = self._body()
         for name, value in self.extra.items():
-            body.setdefault(name, value)
-        return body
+            settings.setdefault(name, value)
+        return settings
 
     def digest(self) -> str:
         """Return the SHA-256 of the JSON body, in hexadecimal: equal bodies have equal digests.
@@ -144,7 +144,7 @@ class MediaRequest:
         """Return what the request consumes, as far as that is known before it is sent."""
         from muybridge_protocol.estimates.quantities import media_quantities  # noqa: PLC0415  most never ask
 
-        return media_quantities(self.family, self.model_name, self.to_body())
+        return media_quantities(self.family, self.model_name, self.settings())
 
     def estimate(self, prices: PriceList | None = None) -> Estimate:
         """Return what the request consumes and costs, as far as that is known.
@@ -194,7 +194,7 @@ class MediaRequest:
         """Return which rules about media the files in the request break."""
         values = (getattr(self, field.name) for field in self.family.fields)
         items = (item for value in values for item in (value if is_array(value) else (value,)))
-        if not any(isinstance(item, str) and type(item) is not str for item in items):
+        if not any(isinstance(item, InlineMedia) for item in items):
             return ()
         from muybridge_protocol.families.references import problems_of_files  # noqa: PLC0415  most send URLs
 
@@ -209,6 +209,18 @@ class MediaRequest:
         if old is not None:
             object.__setattr__(self, field.name, old)
             object.__setattr__(self, legacy.name, None)
+
+
+def _as_json(value: object) -> object:
+    match value:
+        case Unlisted():
+            return value.name
+        case InlineMedia():
+            return value.data_uri()
+        case list() | tuple():
+            return [_as_json(item) for item in typing.cast("Sequence[object]", value)]
+        case _:
+            return value
 
 
 def with_loading(problems: Iterable[Problem], family: Family, load: str) -> tuple[Problem, ...]:
@@ -314,7 +326,7 @@ def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
 def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
     """Return the JSON type of an annotation, and the values of its Literal."""
     parts = typing.get_args(hint) if _is_union(hint) else (hint,)
-    (part,) = (part for part in parts if part not in (type(None), Unlisted))
+    (part,) = (part for part in parts if part not in (type(None), Unlisted, InlineMedia))
     if typing.get_origin(part) is Literal:
         options = typing.get_args(part)
         return (Kind.STRING if isinstance(options[0], str) else Kind.INTEGER), options
@@ -343,6 +355,7 @@ _KINDS: dict[object, Kind] = {
     float: Kind.NUMBER,
     bool: Kind.BOOLEAN,
     Sequence[str]: Kind.STRINGS,
+    Sequence[str | InlineMedia]: Kind.STRINGS,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media import Each, Unseen
 from muybridge_protocol.rules.media_conditions import Lasts
@@ -88,7 +89,7 @@ class VidcRequest(MediaRequest):
         doc="Aspect ratio; ignored with reference_videos", service_default="9:16", default=None
     )
     """Aspect ratio; ignored with reference_videos (use 9:16, 1:1 or 16:9). Default 9:16."""
-    reference_images: Sequence[str] | None = setting(
+    reference_images: Sequence[str | InlineMedia] | None = setting(
         Items(1, 7),
         MediaUrl(),
         wire="referenceImages",
@@ -98,17 +99,21 @@ class VidcRequest(MediaRequest):
     """Reference images; at most 4 with reference_videos (use 1 to 7; use an http(s) URL or a
     data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
     """
-    first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
+    first_image: str | InlineMedia | None = setting(
+        MediaUrl(), doc="First frame; with last_image", default=None
+    )
     """First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
+    last_image: str | InlineMedia | None = setting(
+        MediaUrl(), doc="Last frame; with first_image", default=None
+    )
     """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    reference_videos: Sequence[str] | None = setting(
+    reference_videos: Sequence[str | InlineMedia] | None = setting(
         at_most(1),
         MediaUrl(kind=MediaKind.VIDEO),
         wire="referenceVideos",

@@ -15,6 +15,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media import Each, Together
 from muybridge_protocol.rules.media_conditions import Megabytes, Resolution
@@ -101,24 +102,28 @@ class VideosRequest(MediaRequest):
         doc="Resolution", service_default="720p", default=None
     )
     """Resolution (use 720p). Default 720p."""
-    first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
+    first_image: str | InlineMedia | None = setting(
+        MediaUrl(), doc="First frame; with last_image", default=None
+    )
     """First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
+    last_image: str | InlineMedia | None = setting(
+        MediaUrl(), doc="Last frame; with first_image", default=None
+    )
     """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    reference_images: Sequence[str] | None = setting(
+    reference_images: Sequence[str | InlineMedia] | None = setting(
         at_most(4), MediaUrl(), wire="referenceImages", doc="Reference images", default=None
     )
     """Reference images (use at most 4; use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    reference_videos: Sequence[str] | None = setting(
+    reference_videos: Sequence[str | InlineMedia] | None = setting(
         at_most(3),
         MediaUrl(kind=MediaKind.VIDEO),
         wire="referenceVideos",
@@ -129,12 +134,14 @@ class VideosRequest(MediaRequest):
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    image: str | None = setting(MediaUrl(), doc="Legacy name of first_image", default=None)
+    image: str | InlineMedia | None = setting(
+        MediaUrl(), doc="Legacy name of first_image", default=None
+    )
     """Legacy name of first_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    last_frame_image: str | None = setting(
+    last_frame_image: str | InlineMedia | None = setting(
         MediaUrl(), wire="lastFrameImage", doc="Legacy name of last_image", default=None
     )
     """Legacy name of last_image (use an http(s) URL or a data:...;base64 URI).

@@ -15,6 +15,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Between, NotSet, Text, at_most, one_of
 
@@ -139,7 +140,7 @@ class VidgRequest(MediaRequest):
 
     Default 720p. For vidg_video3_pro: use 720p.
     """
-    image_urls: Sequence[str] | None = setting(
+    image_urls: Sequence[str | InlineMedia] | None = setting(
         MediaUrl(bare_base64=True, base64_stated=True),
         doc=(
             "Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for "

@@ -7,6 +7,7 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.media import Each, Unseen
 from muybridge_protocol.rules.media_conditions import Orientation
 from muybridge_protocol.rules.media_urls import MediaUrl
@@ -98,13 +99,13 @@ class VidrRequest(MediaRequest):
         doc="Length in seconds, or else duration", default=None
     )
     """Length in seconds, or else duration (use 4, 8 or 12)."""
-    input_reference: Sequence[str] | None = setting(
+    input_reference: Sequence[str | InlineMedia] | None = setting(
         at_most(1), MediaUrl(), doc="Reference image, or else image_urls", default=None
     )
     """Reference image, or else image_urls (use at most 1; use an http(s) URL or a data:...;base64
     URI). For a local file, use load_media(path, allow_inline=True).
     """
-    image_urls: Sequence[str] | None = setting(
+    image_urls: Sequence[str | InlineMedia] | None = setting(
         at_most(1), MediaUrl(), doc="Reference image, or else input_reference", default=None
     )
     """Reference image, or else input_reference (use at most 1; use an http(s) URL or a

@@ -15,6 +15,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Alternatives, Excludes, Requires
 from muybridge_protocol.rules.values import NotSet, Text, at_most, one_of
@@ -115,28 +116,30 @@ class VidvRequest(MediaRequest):
         doc="Aspect ratio, without a resolution after it", service_default="16:9", default=None
     )
     """Aspect ratio, without a resolution after it (use 16:9 or 9:16). Default 16:9."""
-    input_reference: Sequence[str] | None = setting(
+    input_reference: Sequence[str | InlineMedia] | None = setting(
         at_most(3), MediaUrl(), doc="Reference images, or else image_urls", default=None
     )
     """Reference images, or else image_urls (use at most 3; use an http(s) URL or a data:...;base64
     URI). For a local file, use load_media(path, allow_inline=True). For vidv_3_1_fast_stable: leave
     the field out.
     """
-    image_urls: Sequence[str] | None = setting(
+    image_urls: Sequence[str | InlineMedia] | None = setting(
         at_most(3), MediaUrl(), doc="Reference images, or else input_reference", default=None
     )
     """Reference images, or else input_reference (use at most 3; use an http(s) URL or a
     data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
     vidv_3_1_fast_stable: leave the field out.
     """
-    first_image: str | None = setting(
+    first_image: str | InlineMedia | None = setting(
         MediaUrl(), doc="First frame; not with reference images", default=None
     )
     """First frame; not with reference images (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
-    last_image: str | None = setting(MediaUrl(), doc="Last frame; needs first_image", default=None)
+    last_image: str | InlineMedia | None = setting(
+        MediaUrl(), doc="Last frame; needs first_image", default=None
+    )
     """Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).

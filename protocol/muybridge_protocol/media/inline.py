@@ -1,27 +1,29 @@
-"""The content of a picture, video or sound as text, to be sent within a request.
+"""The content of a file as a value, to be sent within a request.
 
-An `InlineMedia` is a string, a base64 `data:` URI, so a request, a journal and a body take it like
-any URL. It differs from other strings in two ways. It knows what it contains: the rules about the
-media themselves are checked together with the request's other rules, before anything is sent. And
-its `repr` has its type and size but never its content, so that errors, logs and tracebacks stay
-readable and private.
+A file is not text, so an `InlineMedia` is no string: each place that takes files writes it in its
+own form, and every text refuses it. Sent as text, a photo would be paid for as a million tokens.
 
-The specification says only for some fields that the service reads base64. For others it is silent:
-the service may charge for a request and ignore the picture. There, `allow_inline` says that the
-caller knows this.
+An `InlineMedia` knows what it contains: the rules about the media themselves are checked together
+with the request's other rules, before anything is sent. Its `repr` has its type and size but never
+its content, so that errors, logs and tracebacks stay readable and private.
+
+The specification says only for some fields of creates that the service reads base64. For others it
+is silent: the service may charge for a request and ignore the picture. There, `allow_inline` says
+that the caller knows this.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from muybridge_protocol.media.facts import MediaFacts
-from muybridge_protocol.media.inspect import inspect_media
-from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.records.json import readable
+
+if TYPE_CHECKING:
+    from muybridge_protocol.media.facts import MediaFacts
 
 CONTENT_TYPES: Final[Mapping[str, str]] = {
     "PNG": "image/png",
@@ -43,22 +45,44 @@ CONTENT_TYPES: Final[Mapping[str, str]] = {
 }
 """The media type of each format that can be sent."""
 
+MIME_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORECASE)
+"""A media type, as requests take it."""
+TYPED: Final = ", or give mime_type"
+"""What else a file of an unknown format can do, at the end of a message to those who load it."""
+
+LOAD: Final = "muybridge.load_media(path)"
+"""How a file becomes a value that requests take."""
+AS_TEXT: Final = f"use {LOAD}.data_uri() to send a file as text"
+"""What to do with a file in a place that only takes JSON."""
+
+_PDF = b"%PDF-"
 _LONGEST_NAME = 100
 
 
-class InlineMedia(str):  # noqa: SLOT000  it has a few beside megabytes
-    """The content of a picture, video or sound, as a `data:` URI to be sent within a request.
+class InlineMedia:
+    """The content of a picture, video, sound or document, to be sent within a request.
+
+    Two of them are equal if their content and its type are.
 
     Args:
         data: The content.
+        mime_type: Its type, such as `image/png`, or None to detect it. With a type, any content is
+            taken; the fields of creates still take only media whose format is known.
         name: What messages call it, such as the name of its file.
         allow_inline: Whether it may be sent in fields for which the specification does not say
             that they take base64. The service may then charge for the request and ignore it.
 
     Raises:
-        ValueError: It is not a picture, video or sound whose format is known.
+        ValueError: It is empty, or *mime_type* is None and it is not a picture, video, sound or PDF
+            document whose format is known.
     """
 
+    __slots__ = ("allow_inline", "data", "facts", "mime_type", "name")
+
+    data: bytes
+    """The content."""
+    mime_type: str
+    """Its type, such as `image/png`."""
     facts: MediaFacts
     """What its headers say."""
     name: str
@@ -66,36 +90,104 @@ class InlineMedia(str):  # noqa: SLOT000  it has a few beside megabytes
     allow_inline: bool
     """Whether it may be sent where the specification does not say that base64 is read."""
 
-    def __new__(cls, data: bytes, *, name: str = "", allow_inline: bool = False) -> Self:
-        """Encode *data*, and find out what it is."""
+    def __init__(
+        self,
+        data: bytes | bytearray | memoryview,
+        mime_type: str | None = None,
+        *,
+        name: str = "",
+        allow_inline: bool = False,
+    ) -> None:
+        from muybridge_protocol.media.inspect import inspect_media  # noqa: PLC0415  most send URLs
+        from muybridge_protocol.media.source import Fragments  # noqa: PLC0415  the same
+
+        data = bytes(data)
         facts = inspect_media(Fragments.of(data))
         name = readable(name, _LONGEST_NAME)
-        if facts.defect:
-            raise ValueError(f"{name or 'it'} {facts.defect}; use a picture, video or sound")
-        content_type = CONTENT_TYPES.get(facts.format or "")
-        if content_type is None:
-            known = ", ".join(CONTENT_TYPES)
-            raise ValueError(f"{name or 'it'} has the format {facts.format}; use one of: {known}")
-        text = base64.b64encode(data).decode("ascii")
-        media = super().__new__(cls, f"data:{content_type};base64,{text}")
-        vars(media).update(facts=facts, name=name, allow_inline=allow_inline)
-        return media
+        said = name or "it"
+        if not data:
+            raise ValueError(f"{said} is empty; use a picture, video or sound")
+        if mime_type is None:
+            mime_type = CONTENT_TYPES.get(facts.format or "")
+            if data.startswith(_PDF):
+                mime_type = "application/pdf"
+            elif facts.defect:
+                typed = "" if mime_type else TYPED
+                raise ValueError(f"{said} {facts.defect}; use a picture, video or sound{typed}")
+            elif mime_type is None:
+                known = ", ".join(CONTENT_TYPES)
+                raise ValueError(
+                    f"{said} has the format {facts.format}; use one of: {known}{TYPED}"
+                )
+        elif not MIME_TYPE.fullmatch(mime_type):
+            raise ValueError(
+                f"{readable(repr(mime_type), 80)} is not a media type; use one such as image/png"
+            )
+        for attribute, value in (
+            ("data", data),
+            ("mime_type", mime_type),
+            ("facts", facts),
+            ("name", name),
+            ("allow_inline", allow_inline),
+        ):
+            object.__setattr__(self, attribute, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("inline media are frozen")
 
-    @property
-    def content_type(self) -> str:
-        """Its media type, such as `image/png`."""
-        return self[len("data:") : self.index(";")]
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("inline media are frozen")
 
-    def to_bytes(self) -> bytes:
-        """Return the content."""
-        return base64.b64decode(self[self.index(",") + 1 :])
+    @property
+    def why_unknown(self) -> str:
+        """Why it is no picture, video or sound whose format is known, for messages, or ""."""
+        if self.facts.defect or self.facts.format in CONTENT_TYPES:
+            return self.facts.defect
+        return f"has the format {self.facts.format}"
+
+    def base64(self) -> str:
+        """Return the content as base64."""
+        return b64encode(self.data).decode("ascii")
+
+    def data_uri(self) -> str:
+        """Return the content as a base64 `data:` URI, as it is sent in place of a URL."""
+        return f"data:{self.mime_type};base64,{self.base64()}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, InlineMedia):
+            return NotImplemented
+        return (self.mime_type, self.data) == (other.mime_type, other.data)
+
+    def __hash__(self) -> int:
+        return hash((self.mime_type, self.data))
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.facts}>" if self.name else f"<{self.facts}>"
+        size = f" ({len(self.data):,} bytes)"
+        said = self.facts if self.facts.format in CONTENT_TYPES else f"{self.mime_type}{size}"
+        return f"<{self.name}: {said}>" if self.name else f"<{said}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         make = partial(type(self), name=self.name, allow_inline=self.allow_inline)
-        return make, (self.to_bytes(),)
+        return make, (self.data, self.mime_type)
+
+
+def is_file(value: object) -> bool:
+    """Whether *value* is a file: a loaded one, a path, bytes, an open file or a Pillow image."""
+    return isinstance(value, InlineMedia | bytes | bytearray | memoryview) or any(
+        hasattr(value, name) for name in ("__fspath__", "read", "tobytes")
+    )
+
+
+def file_within(value: object) -> object | None:
+    """Return the first file in *value*, or None if there is none."""
+    if is_file(value):
+        return value
+    items: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).values()
+    elif isinstance(value, list | tuple):
+        items = cast("Iterable[object]", value)
+    try:
+        return next(filter(None, map(file_within, items)), None)
+    except RecursionError:
+        return None

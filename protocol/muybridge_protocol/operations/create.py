@@ -38,12 +38,11 @@ def encode(request: MediaRequest, service: Service) -> HttpRequest:
     Raises:
         InvalidRequest: Its `extra` was changed to something that the service would reject.
     """
-    fields = request.to_body()
     # The value is frozen, but the contents of its `extra` may have changed since its check.
-    report = request.family.check(fields, keep_unknown=True, own=service.gave_out)
+    report = request.family.check(request.settings(), keep_unknown=True, own=service.gave_out)
     if not report.ok:
         raise InvalidRequest(request.family.name, report.problems)
-    body = write_json(fields)
+    body = write_json(request.to_body())
     return HttpRequest(
         method="POST",
         url=service.url(request.family.create_path),

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from muybridge_protocol.hosts import has_public_name, is_loopback
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import either, is_array, shown
 
@@ -71,8 +72,6 @@ class MediaUrl:
 
     def accepted_instead_of(self, value: object) -> str:
         """Return what the rule accepts in place of *value*, which it refuses."""
-        from muybridge_protocol.media.inline import InlineMedia  # noqa: PLC0415  most send URLs
-
         items = value if is_array(value) else (value,)
         if self.base64 and any(isinstance(item, InlineMedia) for item in items):
             return f"use {either(self._addresses())}, or send the file all the same with {ALLOWED}"
@@ -80,11 +79,16 @@ class MediaUrl:
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""
-        items = [value] if isinstance(value, str) else value
-        if not is_array(items):
-            return f"{shown(value)} is not a URL"
+        items = value if is_array(value) else (value,)
         for item in items:
-            complaint = self._complaint(item) if isinstance(item, str) else "not a string"
+            if isinstance(item, InlineMedia):
+                complaint = self._complaint_of_file(item)
+            else:
+                complaint = (
+                    self._complaint(item)
+                    if isinstance(item, str)
+                    else f"{shown(value)} is not a URL"
+                )
             if complaint:
                 return complaint
         return None
@@ -115,11 +119,7 @@ class MediaUrl:
             return None if re.fullmatch(ASSET, url) else f"{shown(url)} is not asset://<id>"
         if url[:5].lower() == "data:":
             if not self.base64:
-                if type(url) is not str:
-                    return f"{url!r}: this field takes no files"
                 return "base64 media is not accepted here"
-            if type(url) is not str:
-                return self._complaint_of_file(url)
             found = re.fullmatch(DATA_URI, url)
             return None if found else f"{shown(url)} is not a base64 data: URI"
         if re.fullmatch(URL, url):
@@ -132,15 +132,17 @@ class MediaUrl:
             return None if self.bare_base64 else "plain base64 is not accepted here"
         return f"{shown(url)} is not a URL"
 
-    def _complaint_of_file(self, text: str) -> str | None:
-        """Return what is wrong with a `data:` URI that is more than a plain string, or None."""
-        from muybridge_protocol.media.inline import InlineMedia  # noqa: PLC0415  most send URLs
-
-        if self.base64_stated or not isinstance(text, InlineMedia) or text.allow_inline:
-            return None  # its format is known
+    def _complaint_of_file(self, media: InlineMedia) -> str | None:
+        """Return what is wrong with a loaded file, or None."""
+        if not self.base64:
+            return f"{media!r}: this field takes no files"
+        if media.why_unknown:
+            return f"{media!r} {media.why_unknown}"
+        if self.base64_stated or media.allow_inline:
+            return None
         return (
-            f"{text!r}: the specification does not say that the service reads files in this field, "
-            "so it may charge for the request and ignore the file"
+            f"{media!r}: the specification does not say that the service reads files in this "
+            "field, so it may charge for the request and ignore the file"
         )
 
 

@@ -76,11 +76,16 @@ class Kind(StrEnum):
     BOOLEAN = "boolean"
     STRINGS = "array of string"
 
-    def accepts(self, value: object) -> bool:
-        """Whether *value* has this type, without conversion."""
+    def accepts(self, value: object, string: type | tuple[type, ...] = str) -> bool:
+        """Whether *value* has this type, without conversion.
+
+        Args:
+            value: Any value.
+            string: The types that become a JSON string.
+        """
         match self:
             case Kind.STRING:
-                return isinstance(value, str)
+                return isinstance(value, string)
             case Kind.INTEGER:
                 return isinstance(value, int) and not isinstance(value, bool)
             case Kind.NUMBER:
@@ -90,7 +95,7 @@ class Kind(StrEnum):
             case Kind.BOOLEAN:
                 return isinstance(value, bool)
             case Kind.STRINGS:
-                return is_array(value) and all(isinstance(item, str) for item in value)
+                return is_array(value) and all(isinstance(item, string) for item in value)
 
 
 def is_array(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
@@ -373,12 +378,15 @@ def unwritable(wire: object, value: object) -> Problem | None:
         writable = False
     if writable:
         return None
+    from muybridge_protocol.media.inline import AS_TEXT, file_within  # noqa: PLC0415  needed only after a mistake
+
+    holds_file = file_within(value) is not None
     return Problem(
         wire if isinstance(wire, str) and wire.isprintable() else shown(wire),
         value,
         "json",
         f"{shown(value)} cannot be written as JSON",
-        "use plain JSON values, and strings as names",
+        AS_TEXT if holds_file else "use plain JSON values, and strings as names",
     )
 
 

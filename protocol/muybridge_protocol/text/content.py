@@ -12,11 +12,12 @@ from binascii import Error as NotBase64
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.media.inline import InlineMedia, is_file
 from muybridge_protocol.records.convert import (
     as_it_is,
     exactly,
@@ -64,13 +65,20 @@ class Blob:
     mime_type: str = attrs.field(metadata=wire(name="mimeType"))
 
 
-def _read_blob(record: object, _: object) -> Blob:
+def _as_blob(file: Blob | InlineMedia | None) -> Blob | None:
+    return Blob(file.data, file.mime_type) if isinstance(file, InlineMedia) else file
+
+
+def _read_blob(record: object, _: object) -> Blob | InlineMedia:
+    if isinstance(record, InlineMedia):
+        return record
     if isinstance(record, Mapping):
         fields = cast("Mapping[str, object]", record)
         mime_type = fields.get("mimeType", fields.get("mime_type"))
         data = fields.get("data")
-        if len(fields) == 2 and isinstance(mime_type, str) and isinstance(data, str):  # noqa: PLR2004  type and data
-            decoded = decode_base64(data)
+        if len(fields) == 2 and isinstance(mime_type, str):  # noqa: PLR2004  type and data
+            decoded = decode_base64(data) if isinstance(data, str) else None
+            decoded = data.data if isinstance(data, InlineMedia) else decoded
             if decoded is not None:
                 return Blob(decoded, mime_type)
     raise InvalidJson("it is not a file, or has other fields")  # and is kept as it came
@@ -91,7 +99,7 @@ class Part:
 
     text: str | None = attrs.field(default=None, metadata=wire(exactly(str)))
     inline_data: Blob | None = attrs.field(
-        default=None, metadata=wire(_read_blob, name="inlineData")
+        default=None, converter=_as_blob, metadata=wire(_read_blob, name="inlineData")
     )
     thought: bool = False
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
@@ -116,8 +124,9 @@ def decode_base64(text: str) -> bytes | None:
         return None
 
 
-AnyPart = str | Part | FunctionResult | Mapping[str, Any]
-"""A part as a user writes it: a string is text, a mapping has the form on the wire."""
+AnyPart = str | InlineMedia | Part | FunctionResult | Mapping[str, Any]
+"""A part as a user writes it: a string is text, `load_media` makes a file, and a mapping has the
+form on the wire."""
 
 
 def _as_parts(parts: AnyPart | Iterable[AnyPart]) -> tuple[Part, ...]:
@@ -127,6 +136,8 @@ def _as_parts(parts: AnyPart | Iterable[AnyPart]) -> tuple[Part, ...]:
 def _as_part(part: object) -> object:
     if isinstance(part, str):
         return Part(text=part)
+    if isinstance(part, InlineMedia):
+        return Part(inline_data=part)
     if isinstance(part, FunctionResult):
         return Part(extra={RESULT: unstructure(part)})
     if isinstance(part, Mapping):
@@ -136,8 +147,8 @@ def _as_part(part: object) -> object:
 
 def _each(given: object) -> Iterable[object]:
     """Return the items of *given*, or *given* itself as the only one."""
-    if isinstance(given, str | bytes | bytearray | memoryview | Mapping):
-        return (cast("object", given),)
+    if isinstance(given, str | Mapping) or is_file(given):
+        return (cast("Any", given),)
     return cast("Iterable[object]", given) if isinstance(given, Iterable) else (given,)
 
 
@@ -152,7 +163,8 @@ class Content:
     """One turn (spec, "Text request and response").
 
     Args:
-        parts: Its parts. A string is text, a mapping is a part in wire format.
+        parts: Its parts. A string is text, `load_media` makes a file, and a mapping is a part in
+            wire format.
         role: `user` or, for an earlier answer, `model`. If None, no role is sent.
         extra: Its other fields, by their wire names.
     """
@@ -179,11 +191,11 @@ Turn = AnyPart | Content
 """A turn, or a part of the user's turn. A mapping is a turn in the form on the wire."""
 
 
-_PARTS = (str, Part, FunctionResult)
+_PARTS = (str, InlineMedia, Part, FunctionResult)
 
 
 def as_turns(turns: Turn | Iterable[Turn]) -> tuple[Content, ...]:
-    """Return *turns* as values: consecutive strings, parts and results form one user's turn."""
+    """Return *turns* as values. Consecutive parts, such as strings, form one user's turn."""
     found: list[Any] = []
     for are_parts, items in groupby(_each(turns), lambda item: isinstance(item, _PARTS)):
         several: list[Any] = list(items)
@@ -230,13 +242,26 @@ SETTINGS: Mapping[str, str] = wire_names(GenerationConfig)
 """The settings that the specification shows: names on the wire, by attribute."""
 
 
+class Spoken(Protocol):
+    """A response or one of its candidates."""
+
+    @property
+    def content(self) -> Content:
+        """Its content."""
+        ...
+
+
+Answer = Content | Spoken | Mapping[str, Any] | str
+"""A model's answer, as a user has it: the response or a part of it that is a whole answer."""
+
+
 @attrs.frozen
 class Conversation:
     """A conversation so far, as an immutable value: each method returns a new one.
 
         talk = Conversation("You are terse.").say("What is a zoopraxiscope?")
         answer = client.generate_content(model, talk)
-        talk = talk.hear(answer.content).say("Who built it?")
+        talk = talk.hear(answer).say("Who built it?")
 
     Args:
         system_instruction: Instructions for the model, or None.
@@ -249,17 +274,23 @@ class Conversation:
     turns: tuple[Content, ...] = attrs.field(default=(), converter=as_turns)
 
     def say(self, turns: Turn | Iterable[Turn]) -> Self:
-        """Return the conversation with *turns* added. Strings, parts and results are the user's."""
+        """Return the conversation with *turns* added. Strings, files and parts are the user's."""
         return attrs.evolve(self, turns=(*self.turns, *as_turns(turns)))
 
-    def hear(self, answer: Content) -> Self:
-        """Return the conversation with the model's *answer*, `response.content`, added.
+    def hear(self, answer: Answer) -> Self:
+        """Return the conversation with the model's *answer* added.
 
         Empty parts and null fields are omitted, because a request may not send them.
 
+        Args:
+            answer: The response, one of its candidates, its content, its text, or its record.
+
         Raises:
-            InvalidRequest: The answer has no parts, so a request with it would be refused.
+            InvalidRequest: The answer has no parts, so a request with it would be refused. Or it
+                is not a whole answer.
+            NoText: The response has no answer.
         """
+        answer = self._as_content(answer)
         parts = [part for part in map(_without_nulls, answer.parts) if _holds_anything(part)]
         if not parts and "parts" not in answer.extra:
             field = f"contents[{len(self.turns)}].parts"
@@ -269,6 +300,37 @@ class Conversation:
         extra = {name: value for name, value in answer.extra.items() if name != "role"}
         turn = attrs.evolve(answer, parts=parts, role=MODEL, extra=extra)
         return attrs.evolve(self, turns=(*self.turns, turn))
+
+    def _as_content(self, answer: object) -> Content:
+        from muybridge_protocol.text.responses import (  # noqa: PLC0415  it needs this module
+            GenerateContentChunk,
+            GenerateContentResponse,
+        )
+
+        given: Any = answer
+        is_record = isinstance(answer, Mapping)
+        if isinstance(answer, str):
+            return Content(answer if answer.strip() else (), MODEL)
+        if is_record and "candidates" in given:
+            return GenerateContentResponse(given).content
+        if is_record and "parts" in given:
+            return structure(given, Content)
+        is_stream = hasattr(given, "received")
+        is_piece = is_stream or isinstance(answer, GenerateContentChunk | list | tuple)
+        content: object = None if is_piece else getattr(given, "content", given)
+        if isinstance(content, Content):
+            return content
+        hint = "use the response of generate_content, or its text"
+        if is_stream:
+            is_async = hasattr(given, "__aiter__")
+            hint = f"use talk.hear({'await ' if is_async else ''}stream.collect())"
+        elif is_piece:
+            hint = "use talk.hear(muybridge.collect(chunks)) with all chunks of the stream"
+        elif is_record:
+            hint = "use muybridge.next_messages to continue chat completions or messages"
+        message = f"{shown(given)} is not a whole answer"
+        problem = Problem(f"contents[{len(self.turns)}]", given, "type", message, hint)
+        raise InvalidRequest("text", [problem])
 
 
 def _without_nulls(part: Part) -> Part:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.operation import USER_AGENT
-from muybridge_protocol.records.json import write_json
+from muybridge_protocol.records.json import as_array, as_object, write_json
 from muybridge_protocol.rules.values import Problem, unwritable
 from muybridge_protocol.service import Service
-from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT
+from muybridge_protocol.text.defaults import CHAT_PATH, REPLY_LIMIT, SILENCE_LIMIT
+from muybridge_protocol.text.files import chat_block, messages_block, with_files
 from muybridge_protocol.text.models import path_name
 from muybridge_protocol.text.request import GenerateContentRequest
 
@@ -53,6 +54,9 @@ def encode_mapping(
 ) -> HttpRequest:
     """Return the HTTP request for a body that is sent as given, complete except for the key.
 
+    Only files in it are written as the protocol has them: that of chat completions at its own path,
+    else that of messages.
+
     Args:
         body: The JSON body. For a stream, `stream` is set in it.
         service: Where the service is.
@@ -73,12 +77,26 @@ def encode_mapping(
         raise _invalid(
             "stream", asked, "stream", "asks for the other kind of response", f"use {other}"
         )
-    problems = [unwritable(name, value) for name, value in body.items()]
-    found = [problem for problem in problems if problem is not None]
+    fields, found = with_files(body, chat_block if path == CHAT_PATH else messages_block)
+    found += _blank_questions(body)
+    if not found:
+        problems = [unwritable(name, value) for name, value in fields.items()]
+        found = [problem for problem in problems if problem is not None]
     if found:
         raise InvalidRequest("text", found)
-    fields = {**body, "stream": True} if stream else dict(body)
+    if stream:
+        fields["stream"] = True
     return _post(service, path, write_json(fields), size_limit, stream=stream, silence=silence)
+
+
+def _blank_questions(body: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the messages of a user that are blank, which would be paid for and answered as well."""
+    for number, message in enumerate(map(as_object, as_array(body.get("messages")))):
+        if message is not None and message.get("role") == "user":
+            content: object = message.get("content")
+            if isinstance(content, str) and not content.strip():
+                field = f"messages[{number}].content"
+                yield Problem(field, content, "required", "is blank", "ask something")
 
 
 def _invalid(field: str, value: object, rule: str, message: str, accepted: str) -> InvalidRequest:

@@ -12,8 +12,10 @@ import attrs
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.media.inline import LOAD, MIME_TYPE, is_file
 from muybridge_protocol.records.convert import ours, structure, unstructure, wire, wire_names
 from muybridge_protocol.records.json import JsonObject, write_json
+from muybridge_protocol.rules.media_urls import DATA_URI
 from muybridge_protocol.rules.values import Kind, Problem, either, shown, unwritable, with_article
 from muybridge_protocol.text.content import (
     MODEL,
@@ -36,7 +38,10 @@ if TYPE_CHECKING:
 Contents = Conversation | Turn | Iterable[Turn]
 """The contents of a request, as a user writes them."""
 
-_MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORECASE)
+_FILE_NAME = re.compile(
+    r"[^\s\"'<>|*?]+\.(?:png|jpe?g|gif|webp|bmp|tiff?|avif|hei[cf]|mp4|mov|webm|wav|mp3|pdf)",
+    re.IGNORECASE,
+)
 _SETTINGS = {
     "temperature": Kind.NUMBER,
     "topP": Kind.NUMBER,
@@ -172,9 +177,13 @@ class GenerateContentRequest:
                 "contents", None, "required", "is required", "say something for the model to answer"
             )
         for number, content in enumerate(self.contents):
-            yield from _content_problems(content, f"contents[{number}]", ROLES)
+            field = f"contents[{number}]"
+            yield from _content_problems(content, field, ROLES)
+            if isinstance(content, Content) and content.role != MODEL:  # pyright: ignore[reportUnnecessaryIsInstance]
+                whole = "contents" if len(self.contents) == 1 else field
+                yield from _question_problems(content, whole)
         if self.system_instruction is not None:
-            yield from _content_problems(self.system_instruction, "systemInstruction", None)
+            yield from _system_problems(self.system_instruction)
         if self.generation_config is not None:
             yield from _config_problems(self.generation_config)
         yield from _extra_problems(self.extra, _FIELDS, "")
@@ -186,12 +195,30 @@ _FIELDS = frozenset(chain.from_iterable(wire_names(GenerateContentRequest).items
 # Callers are not all typed, so that these checks take anything.
 
 
+def _system_problems(content: object) -> Iterable[Problem]:
+    field = "systemInstruction"
+    given = {field: content}
+    if isinstance(content, Content):
+        given = {f"{field}.parts[{number}]": part for number, part in enumerate(content.parts)}
+    found = False
+    for place, value in given.items():
+        file = value.inline_data if isinstance(value, Part) else value
+        if isinstance(file, Blob) or is_file(file):
+            message, hint = f"{shown(file)} is not a text", f"a file goes into contents, as {LOAD}"
+            yield Problem(place, file, "type", message, hint)
+            found = True
+    if not found:
+        yield from _content_problems(content, field, None)
+
+
 def _content_problems(
     content: object, field: str, roles: tuple[str, ...] | None
 ) -> Iterable[Problem]:
     """Yield what is wrong with a turn. If *roles* is not None, its role must be one of them."""
     if not isinstance(content, Content):
         hint = "use strings, Part and Content" if roles else "use a string or Content"
+        if is_file(content):
+            hint = f"use {LOAD} for a file"
         yield Problem(field, content, "type", f"{shown(content)} is not a turn", hint)
         return
     role: object = content.role
@@ -208,6 +235,22 @@ def _content_problems(
     yield from _extra_problems(content.extra, ("role", "parts"), field)
 
 
+def _question_problems(content: Content, field: str) -> Iterable[Problem]:
+    """Yield what is wrong with what a user says, which would be paid for and answered as it is."""
+    parts = [part for part in content.parts if isinstance(part, Part)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    texts = [part.text for part in parts if isinstance(part.text, str)]
+    for text in texts:
+        if text[:5].lower() == "data:" and re.fullmatch(DATA_URI, text):
+            message = f"{shown(text)} is a file, and would be paid for as text"
+            yield Problem(field, text, "file", message, f"use {LOAD}")
+    if texts and not any(map(str.strip, texts)):
+        yield Problem(field, texts[0], "required", "is blank", "ask something")
+    if len(parts) == len(texts) > 1:  # beside a file, its name is a caption
+        for text in filter(_FILE_NAME.fullmatch, texts):
+            message = f"{shown(text)} would be sent as text, and not as the file"
+            yield Problem(field, text, "file", message, f"use muybridge.load_media({text!r})")
+
+
 def _unknown_role(role: object, field: str) -> Problem:
     hint = f"use {either(ROLES)}"
     if role == "system":
@@ -219,7 +262,8 @@ def _unknown_role(role: object, field: str) -> Problem:
 
 def _part_problems(part: object, field: str) -> Iterable[Problem]:
     if not isinstance(part, Part):
-        yield Problem(field, part, "type", f"{shown(part)} is not a part", "use strings and Part")
+        hint = f"use {LOAD} for a file" if is_file(part) else "use strings and Part"
+        yield Problem(field, part, "type", f"{shown(part)} is not a part", hint)
         return
     text, blob = part.text, part.inline_data
     thought = cast("object", part.thought)
@@ -245,7 +289,7 @@ def _blob_problems(blob: object, field: str) -> Iterable[Problem]:
         yield _wrong_type(data, "bytes", f"{field}.data")
     elif not data:
         yield Problem(f"{field}.data", data, "required", "is empty", "use the file's bytes")
-    if not isinstance(mime_type, str) or not _MIME_TYPE.fullmatch(mime_type):
+    if not isinstance(mime_type, str) or not MIME_TYPE.fullmatch(mime_type):
         yield Problem(
             f"{field}.mimeType",
             mime_type,
@@ -312,4 +356,7 @@ def _inside(within: str, name: str) -> str:
 
 
 def _wrong_type(value: object, words: str, field: str) -> Problem:
-    return Problem(field, value, "type", f"{shown(value)} is not {words}", f"use {words}")
+    hint = f"use {words}"
+    if words == with_article(Kind.STRING) and is_file(value):
+        hint += f"; a file is a part of its own, {LOAD}"
+    return Problem(field, value, "type", f"{shown(value)} is not {words}", hint)

@@ -37,6 +37,7 @@ from muybridge_protocol.errors import (
     TaskEnded,
 )
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.media.inline import TYPED
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
 from muybridge_protocol.rules.media_urls import ALLOWED
@@ -102,8 +103,7 @@ _ARGUMENTS: Mapping[str, str] = {
     "give api_key": "give --api-key-file",
     "give out": "give --out",
     "Use out=None": "Omit --out",
-    "give mime_type, such as image/png": "use a picture or video",
-    "although its name says so; give mime_type": "although its name says so; use another file",
+    TYPED: "",
     ALLOWED: "--allow-inline",
     LARGER: "",
     "pass allow_plain_http=True": "use --allow-plain-http",
@@ -309,7 +309,7 @@ def _accepted(family: str, problem: Problem) -> str:
 
 def _names_no_file(value: object) -> bool:
     items = value if is_array(value) else (value,)
-    return all(type(item) is str for item in items)  # a file's content is more than that
+    return all(isinstance(item, str) for item in items)  # and not a loaded file
 
 
 def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, str]:

@@ -23,6 +23,7 @@ from muybridge.cli.options import (
     PRICES,
     TEXT_BASE_URL,
     VERBOSE,
+    file_in,
     local_text,
     read_number,
     read_stdin,
@@ -37,9 +38,10 @@ from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.rules.values import Kind, Problem
-from muybridge_protocol.text.content import GenerationConfig, Part
+from muybridge_protocol.text.content import GenerationConfig
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import (
     FinishReason,
@@ -188,9 +190,14 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
     Raises:
         InvalidRequest: The request has problems; all are listed.
     """
-    problems: list[Problem] = []
-    if not prompt.strip():
-        problems.append(Problem("contents", prompt, "required", "is blank", "ask something"))
+    problems = [
+        Problem(field, said, "file", f"{said} would be sent as text, and not as the file", hint)
+        for field, said, hint in (
+            ("contents", prompt, f"use --image {prompt[1:]}, or - for a text on stdin"),
+            ("systemInstruction", settings["system_instruction"] or "", "give the text itself"),
+        )
+        if _names_file(said)
+    ]
     try:
         GenerateContentRequest.build(model, prompt, **settings)
     except InvalidRequest as error:
@@ -199,11 +206,17 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         raise InvalidRequest("text", problems)
 
 
-def _load(path: str) -> Part:
-    from muybridge import load_part  # noqa: PLC0415  few prompts need it
+def _names_file(said: str) -> bool:
+    """Whether a text is the `@FILE` of the other commands."""
+    path = file_in(said)
+    return path is not None and os.path.isfile(path)  # noqa: PTH113  it raises nothing
+
+
+def _load(path: str) -> InlineMedia:
+    from muybridge import load_media  # noqa: PLC0415  few prompts need it
 
     try:
-        return load_part(path)
+        return load_media(path)
     except OSError as error:
         reason = error.strerror or str(error)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Loads pictures, videos and sounds to be sent within a request."""
+"""Loads files to be sent within a request."""
 
 from __future__ import annotations
 
@@ -17,38 +17,48 @@ INLINE_LIMIT: Final = 32 * MEBIBYTE
 LARGER: Final = ", or load it with load_media(path, size_limit=...)"
 """What a larger file needs, at the end of a message, where the reader writes Python."""
 
-LocalMedia = str | os.PathLike[str] | bytes | BinaryIO
+LocalMedia = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """A file's path, its bytes, or a file opened for reading bytes."""
 
 
 def load_media(
-    source: LocalMedia, *, allow_inline: bool = False, size_limit: int = INLINE_LIMIT
+    source: LocalMedia,
+    mime_type: str | None = None,
+    *,
+    allow_inline: bool = False,
+    size_limit: int = INLINE_LIMIT,
 ) -> InlineMedia:
-    """Return a picture, video or sound as text that can be sent in place of a URL.
+    """Return the content of a file, to be sent within a request.
 
         VidgRequest(model="vidg_video3", prompt="A horse", image_urls=[load_media("horse.png")])
+        client.generate_content("textg-2.5-pro", [load_media("horse.png"), "Which gait?"])
 
-    Its headers are read, so that the request checks its format, edges, length and size before
-    anything is sent. The specification says of few fields that they take the content of a file.
-    Elsewhere a request with it is refused, unless *allow_inline* is set: the service may charge
-    for the request and ignore the file. A URL, or an asset, is the safe alternative.
+    In a create, it stands in place of a URL; in a text request, beside the text. Its headers are
+    read, so that a create checks its format, edges, length and size before anything is sent.
+
+    The specification says of few fields of creates that they take the content of a file. Elsewhere
+    a create with it is refused, unless *allow_inline* is set: the service may charge for the
+    request and ignore the file. A URL, or an asset, is the safe alternative.
 
     Args:
         source: A path, bytes, or a file opened for reading bytes, which is read from where it is.
+        mime_type: Its type, such as `image/png`, or None to detect it from the content. With a
+            type, a text request takes any content.
         allow_inline: Whether it may be sent in fields for which the specification does not say
             that they take base64. Fields for which it says that they do not still refuse it.
         size_limit: Most bytes.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no picture, video or sound of a known format, or is too large.
-        TypeError: It is something else, or the file was opened for reading text.
+        ValueError: It is empty or too large, or it is not a picture, video, sound or PDF document
+            of a known format and has no *mime_type*.
+        TypeError: It is not a file, or was opened for reading text.
     """
     check_type("allow_inline", allow_inline, bool, "True or False")
     check_type("size_limit", size_limit, int, "a number of bytes")
     name: str
-    if isinstance(source, bytes):
-        name, data = "", source
+    if isinstance(source, bytes | bytearray | memoryview):
+        name, data = "", bytes(source)
     elif isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         with FileSource(source) as file:
@@ -67,7 +77,7 @@ def load_media(
             f"{name or 'it'} has more than {size_limit:,} bytes; put it on a server and give its "
             f"URL{LARGER}"
         )
-    return InlineMedia(data, name=name, allow_inline=allow_inline)
+    return InlineMedia(data, mime_type, name=name, allow_inline=allow_inline)
 
 
 def _line_for(source: object) -> str:

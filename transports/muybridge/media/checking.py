@@ -59,11 +59,11 @@ async def check_media(
     """
     if not is_time(timeout):
         raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
-    family, body = request.family, request.to_body()
+    family, body = request.family, request.settings()
     given = files_by_field(family, files)
     deadline = driver.runtime.now() + timeout
     several = {field.wire for field in family.fields if field.kind is Kind.STRINGS}
-    seen: dict[str, MediaFacts] = {}
+    seen: dict[str | InlineMedia, MediaFacts] = {}
     media: list[Medium] = []
     for wire, kind in media_fields(family).items():
         for index, file in enumerate(given.get(wire, ())):
@@ -148,9 +148,9 @@ def _decoded(text: str) -> bytes:
     return base64.b64decode(digits + "=" * (-len(digits) % 4))
 
 
-def _shown(value: str) -> str:
-    if isinstance(value, InlineMedia) and value.name:
-        return value.name
+def _shown(value: str | InlineMedia) -> str:
+    if isinstance(value, InlineMedia):
+        return value.name or f"{len(value.data):,} bytes"
     return without_query(value) if "://" in value[:8] else f"{len(value):,} characters of base64"
 
 

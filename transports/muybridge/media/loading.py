@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import cast
 
 from muybridge.files.inline_media import LocalMedia, load_media
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import media_fields
+from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import Problem, is_array
 
@@ -18,9 +18,9 @@ FileIn = Callable[[object], LocalMedia | None]
 
 def local_media(value: object) -> LocalMedia | None:
     """Return *value* if it is a path, bytes or an open file."""
-    if isinstance(value, os.PathLike | bytes) or hasattr(value, "read"):
-        return cast("LocalMedia", value)
-    return None
+    if isinstance(value, InlineMedia) or not is_file(value):
+        return None
+    return cast("LocalMedia", value)
 
 
 def with_files(
@@ -45,11 +45,11 @@ def with_files(
         try:
             return load_media(file, allow_inline=allow_inline)
         except OSError as error:
-            named = isinstance(file, str | os.PathLike)
+            named = isinstance(file, str) or hasattr(file, "__fspath__")
             name = (readable(str(file)) or "an empty path") if named else "the open file"
             rule, said = "file", f"{name} cannot be read: {error.strerror or error}"
         except (ValueError, TypeError) as error:
-            rule, said = "media", str(error)
+            rule, said = "media", str(error).replace(TYPED, "")
         message, _, accepted = said.partition("; ")
         problems.append(Problem(wire, value, rule, message, accepted or "use a file or a URL"))
         return value

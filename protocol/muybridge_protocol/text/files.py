@@ -1,0 +1,103 @@
+"""Files in the bodies of chat completions and messages.
+
+The specification does not show these bodies, so files are written as OpenAI's and Anthropic's own
+software does. They are taken in the content of a message, and where a user has written the object
+around them. A file whose type has no form in a protocol is refused, and so is one in the place of a
+text, because it would be paid for as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from muybridge_protocol.media.inline import LOAD, InlineMedia, is_file
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.values import Problem, is_array, shown
+
+Block = Callable[[InlineMedia], JsonObject | None]
+"""Makes the item of a message's content that holds a file, or None if its type has no form."""
+
+_PDF: Final = "application/pdf"
+_SOUNDS: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+_PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+def chat_block(media: InlineMedia) -> JsonObject | None:
+    """Return the part of a chat message that holds *media*."""
+    if media.mime_type.startswith("image/"):
+        return {"type": "image_url", "image_url": _address(media)}
+    if media.mime_type in _SOUNDS:
+        sound = {"data": media.base64(), "format": _SOUNDS[media.mime_type]}
+        return {"type": "input_audio", "input_audio": sound}
+    if media.mime_type == _PDF:
+        document = {"filename": media.name or "document.pdf", "file_data": media.data_uri()}
+        return {"type": "file", "file": document}
+    return None
+
+
+def messages_block(media: InlineMedia) -> JsonObject | None:
+    """Return the block of a message that holds *media*."""
+    if media.mime_type in _PICTURES:
+        return {"type": "image", "source": _source(media)}
+    return {"type": "document", "source": _source(media)} if media.mime_type == _PDF else None
+
+
+def _address(media: InlineMedia) -> JsonObject:
+    return {"url": media.data_uri()}
+
+
+def _source(media: InlineMedia) -> JsonObject:
+    return {"type": "base64", "media_type": media.mime_type, "data": media.base64()}
+
+
+_WITHIN_BLOCKS: Final[Mapping[str, Callable[[InlineMedia], object]]] = {
+    "url": InlineMedia.data_uri,
+    "file_data": InlineMedia.data_uri,
+    "image_url": _address,
+    "source": _source,
+}
+"""How a file is written in an object that the user has written, by the name of its field."""
+
+
+def with_files(body: Mapping[str, Any], block: Block) -> tuple[JsonObject, list[Problem]]:
+    """Return *body* with its files as they are sent, and the problems of misplaced ones."""
+    problems: list[Problem] = []
+
+    def written(value: object, name: str, place: str) -> object:
+        """Return *value* as it is sent; it is in the field *name*, or in an array there."""
+        if isinstance(value, dict):
+            fields = cast("Mapping[str, object]", value)
+            return {key: written(item, key, f"{place}.{key}") for key, item in fields.items()}
+        if is_array(value):
+            return [written(item, name, f"{place}[{at}]") for at, item in enumerate(value)]
+        if not is_file(value):
+            return value
+        form: object = None
+        if isinstance(value, InlineMedia):
+            form = block(value) if name == "content" else _WITHIN_BLOCKS.get(name, _none)(value)
+        if form is None:
+            problems.append(_misplaced(value, name, place))
+            return value
+        # A file that is alone is a list of one, because the only other content is text.
+        return [form] if place.endswith(".content") else form
+
+    try:
+        return {name: written(value, name, name) for name, value in body.items()}, problems
+    except RecursionError:  # it is no JSON
+        return dict(body), []
+
+
+def _none(_: InlineMedia) -> None:
+    """Return the form of a file where none is taken."""
+
+
+def _misplaced(file: object, name: str, place: str) -> Problem:
+    message = f"{shown(file)} cannot be sent here"
+    hint = f"put a file into the content of a message, as {LOAD}"
+    if name == "content" and isinstance(file, InlineMedia):
+        message = f"{shown(file)}: this protocol has no form for {file.mime_type}"
+        hint = "use generate_content"
+    elif name == "content":
+        hint = f"use {LOAD}"
+    return Problem(place, file, "file", message, hint)
