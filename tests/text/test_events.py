@@ -51,7 +51,7 @@ def test_chat_deltas_are_joined() -> None:
                 "type": "function",
                 "function": {"name": "f", "arguments": '{"a": 1}'},
             },
-            {"id": "call_2", "function": {"name": "g"}},
+            {"id": "call_2", "function": {"name": "g", "arguments": "{}"}},
         ],
     }
     assert whole == {

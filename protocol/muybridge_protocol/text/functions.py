@@ -5,7 +5,7 @@ expects, and a result is written so:
 
 - native: a part with `functionCall` (`name`, `args`, perhaps `id`), and one with `functionResponse`
 - chat completions: `tool_calls`, whose arguments are JSON in a text, and a message of the role
-  `tool`
+  `tool`; formerly `function_call`, and the role `function`
 - messages: a block `tool_use` (`name`, `input`, `id`), and a block `tool_result`
 
 Nothing runs a function by itself: the program decides what a call may do. A call is never dropped,
@@ -38,7 +38,11 @@ CALL: Final = "functionCall"
 RESULT: Final = "functionResponse"
 """The field of a native part that is a result."""
 
-_ARGUMENTS: Final = "args"
+ARGUMENTS: Final = "args"
+PIECES: Final = "partialArgs"
+CONTINUES: Final = "willContinue"
+_LEGACY_CALL: Final = "function_call"
+"""The field of a chat message that holds the only call, in place of `tool_calls`."""
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -76,7 +80,7 @@ class FunctionCall:
         default=_NONE,
         converter=_as_dict,
         hash=False,
-        metadata=wire(_read_arguments, name=_ARGUMENTS),
+        metadata=wire(_read_arguments, name=ARGUMENTS),
     )
     id: str | None = attrs.field(default=None, metadata=wire(exactly(str)))
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False, kw_only=True)
@@ -86,8 +90,10 @@ class FunctionCall:
         """Why the call cannot be understood, as a sentence, or None."""
         if not self.name:
             return "The call has no name of a function."
-        if self.extra.get(_ARGUMENTS) is not None:
+        if self.extra.get(ARGUMENTS) is not None:
             return "The arguments are not a JSON object."
+        if self.extra.get(PIECES) or self.extra.get(CONTINUES):
+            return "The arguments are not complete."
         return None
 
     def result(self, value: Any) -> FunctionResult:
@@ -124,7 +130,11 @@ def function_calls(answer: Mapping[str, Any]) -> tuple[FunctionCall, ...]:
     Args:
         answer: The response, or what `collect` makes of a stream.
     """
-    records = map(_chat_call, as_array(_chat_message(answer).get("tool_calls")))
+    message = _chat_message(answer)
+    calls = [*as_array(message.get("tool_calls"))]
+    if message.get(_LEGACY_CALL) is not None:
+        calls.append({"function": message[_LEGACY_CALL]})
+    records = map(_chat_call, calls)
     blocks = (as_object(block) or {} for block in as_array(answer.get("content")))
     used = (_used_call(block) for block in blocks if block.get("type") == "tool_use")
     return tuple(structure(record, FunctionCall) for record in (*records, *used))
@@ -148,10 +158,7 @@ def next_messages(
     returned = list(results)
     message = _chat_message(answer)
     if message:
-        turns = [
-            {"role": "tool", "tool_call_id": one.id, "content": _text(one)} for one in returned
-        ]
-        return [message, *turns]
+        return [message, *(_chat_result(message, one) for one in returned)]
     blocks = as_array(answer.get("content"))
     if not blocks:
         hint = "use the whole response of chat completions or messages"
@@ -162,6 +169,12 @@ def next_messages(
     ]
     messages: list[JsonObject] = [{"role": "assistant", "content": blocks}]
     return [*messages, {"role": "user", "content": found}] if found else messages
+
+
+def _chat_result(message: JsonObject, result: FunctionResult) -> JsonObject:
+    if result.id is None and message.get(_LEGACY_CALL) is not None:
+        return {"role": "function", "name": result.name, "content": _text(result)}
+    return {"role": "tool", "tool_call_id": result.id, "content": _text(result)}
 
 
 def _text(result: FunctionResult) -> str:
@@ -195,4 +208,4 @@ def _used_call(block: JsonObject) -> JsonObject:
 
 def _renamed(record: JsonObject, arguments: str) -> JsonObject:
     """Return *record* with the name that a call's *arguments* have in the native protocol."""
-    return {_ARGUMENTS if name == arguments else name: value for name, value in record.items()}
+    return {ARGUMENTS if name == arguments else name: value for name, value in record.items()}

@@ -21,6 +21,7 @@ from muybridge_protocol.records.json import JsonObject, as_array, as_object, rea
 from muybridge_protocol.text.content import MODEL, Content, Part
 from muybridge_protocol.text.events import collect_events
 from muybridge_protocol.text.functions import FunctionCall
+from muybridge_protocol.text.partial_calls import with_whole_calls
 
 
 class FinishReason(StrEnum):
@@ -51,6 +52,8 @@ class NoText(MuybridgeError):
 
 NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
 """Placeholders in the field of the finish reason that do not mean an end."""
+_GOOD_REASONS = frozenset({FinishReason.STOP, FinishReason.MAX_TOKENS})
+"""The reasons with which an answer is given as far as it goes. With all others it is withheld."""
 _COUNT_BITS = 64  # a longer integer is not a count
 _KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
 
@@ -243,7 +246,7 @@ class GenerateContentResponse:
             return (
                 "The limit of output tokens was reached before any text; raise max_output_tokens."
             )
-        if reason is not None and reason != FinishReason.STOP:
+        if reason is not None and reason not in _GOOD_REASONS:
             return f"The model stopped early ({_said(reason, candidate.finish_message)})."
         kinds = sorted(_kinds(candidate.content.parts))
         if kinds:
@@ -274,7 +277,7 @@ class GenerateContentChunk(GenerateContentResponse):
     def _ends_badly(self) -> bool:
         reason = self.finish_reason
         if reason is not None:
-            return reason not in _KNOWN_REASONS
+            return reason not in _GOOD_REASONS
         feedback = self.prompt_feedback
         return feedback is not None and feedback.block_reason is not None
 
@@ -291,7 +294,8 @@ def collect(
     In chat completions and messages, texts, thoughts and the arguments of calls are joined. In the
     native protocol:
 
-    - Consecutive texts are joined into one part; all other parts are kept as they are.
+    - Consecutive texts are joined into one part, and so are the pieces of a call; all other parts
+      are kept as they are.
     - Other fields of a candidate, such as `citationMetadata`, may come in pieces. Objects are
       merged, field by field. Lists are joined, unless each one begins with the previous one: then
       the last is complete. Of other values, and of `safetyRatings`, the last one counts. Nulls are
@@ -335,7 +339,7 @@ class _CandidatePieces:
 
     def joined(self) -> JsonObject:
         parts: list[Any] = []
-        for kind, several in groupby(self._parts, _kind_of_text):
+        for kind, several in groupby(with_whole_calls(self._parts), _kind_of_text):
             if kind is None:
                 parts += several
             else:
