@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from muybridge_protocol.records.convert import structure, unstructure
+from muybridge_protocol.text import responses
 from muybridge_protocol.text.content import Content, Part
 from muybridge_protocol.text.responses import (
     Candidate,
@@ -170,6 +174,24 @@ def test_a_chunk_that_ends_badly(raw: dict[str, Any], why: str) -> None:
     with pytest.raises(NoText) as caught:
         _ = GenerateContentChunk(raw).text
     assert str(caught.value) == why
+
+
+def test_a_reason_is_not_good_because_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A withheld answer stays an error when the library gets to know its finish reason."""
+    source = inspect.getsource(responses)
+    member = '    STOP = "STOP"\n'
+    assert source.count(member) == 1
+    extended = ModuleType("extended_responses")
+    monkeypatch.setitem(sys.modules, extended.__name__, extended)
+    code = source.replace(member, f'    RECITATION = "RECITATION"\n    """Withheld."""\n{member}')
+    exec(compile(code, responses.__file__, "exec"), vars(extended))  # noqa: S102  our own code
+    withheld = candidate(finishReason="RECITATION")
+    for kind in (extended.GenerateContentChunk, extended.GenerateContentResponse):
+        response = kind(withheld)
+        assert response.finish_reason is extended.FinishReason.RECITATION
+        with pytest.raises(extended.NoText, match=r"stopped early \(RECITATION\)"):
+            response.text  # noqa: B018  it raises
+    assert extended.GenerateContentChunk(candidate(finishReason="STOP")).text == ""
 
 
 def test_no_answer_to_go_on_from() -> None:
