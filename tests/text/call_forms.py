@@ -202,7 +202,7 @@ def messages_events(*events: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def started(ident: str, name: str, index: int | None = 0, **fields: object) -> dict[str, Any]:
-    block = {"type": "tool_use", "id": ident, "name": name, "input": {}, **fields}
+    block: dict[str, Any] = {"type": "tool_use", "id": ident, "name": name, "input": {}, **fields}
     return {"type": "content_block_start", **_at(index), "content_block": block}
 
 

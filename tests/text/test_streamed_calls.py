@@ -56,7 +56,7 @@ def test_a_piece_of_a_native_call_is_not_a_call() -> None:
 
 def test_other_fields_of_a_native_part_are_kept() -> None:
     """A signature beside a piece stays beside the call, and parts between stay where they are."""
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"functionCall": more(at("$.a", numberValue=1), name="walk"), "thoughtSignature": "c2ln"},
         {"text": "Off."},
         {"functionCall": {}},

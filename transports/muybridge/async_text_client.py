@@ -9,12 +9,14 @@ from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.suggested_names import placing_arguments
 from muybridge_protocol.text.defaults import (
     CHAT_PATH,
     MESSAGES_PATH,
     REPLY_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.text.responses import GenerateContentResponse
 
 
+@placing_arguments(place_of)
 class AsyncTextClient:
     """The text endpoints of a `BaseClient` (spec, "Text endpoints").
 

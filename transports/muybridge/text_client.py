@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from muybridge.drivers.blocking import BlockingIterator, run
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.suggested_names import placing_arguments
 from muybridge_protocol.text.defaults import (
     MESSAGES_PATH,
     REPLY_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class ContentStream(TextStream["GenerateContentChunk"]):
         return run(self._content.collect)
 
 
+@placing_arguments(place_of)
 class TextClient:
     """The text endpoints of a `Client` (spec, "Text endpoints").
 

@@ -311,7 +311,7 @@ class Conversation:
         is_record = isinstance(answer, Mapping)
         if isinstance(answer, str):
             return Content(answer if answer.strip() else (), MODEL)
-        if is_record and "candidates" in given:
+        if is_record and ("candidates" in given or "promptFeedback" in given):
             return GenerateContentResponse(given).content
         if is_record and "parts" in given:
             return structure(given, Content)

@@ -310,6 +310,11 @@ def _config_problems(config: object) -> Iterable[Problem]:
     yield from _extra_problems(config.extra, {*SETTINGS, *SETTINGS.values()}, field)
 
 
+def setting_named(plain: str) -> str | None:
+    """Return the known setting with a name in lower case and without underscores, or None."""
+    return _SPELLINGS.get(plain)
+
+
 def _misspelled_settings(given: Mapping[Any, object]) -> Iterable[Problem]:
     """Yield misspelled settings: one that is ignored may be the limit of what is paid for."""
     for name, value in given.items():
