@@ -107,7 +107,10 @@ BLANK: dict[str, Any] = {
     "a mapping": {"role": "user", "parts": [{"text": ""}]},
     "after an answer": [muybridge.Content("Yes?", "model"), muybridge.Content("")],
     "beside a picture": [muybridge.Part.from_bytes(PNG, "image/png"), " "],
-    "a conversation": muybridge.Conversation().say("Hi.").hear("Yes?").say(" "),
+    "a conversation": muybridge.Conversation()
+    .say("Hi.")
+    .hear(muybridge.Content("Yes?", "model"))
+    .say(" "),
 }
 
 
