@@ -111,9 +111,9 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "a Pillow image": (
         Image.new("RGB", (8, 8)),
         TypeError,
-        "is not a path, bytes or an open file; save it first",
+        "must be a path, bytes or an open file, not Image: write source.save",
     ),
-    "a number": (5, TypeError, "5 is not a path, bytes or an open file"),
+    "a number": (5, TypeError, "must be a path, bytes or an open file, not int"),
     "an open text file": (io.StringIO("a horse"), TypeError, "open it with mode 'rb'"),
     "a file that is not there": ("nothing.png", OSError, "nothing.png"),
     "a folder": (".", OSError, "not a regular file"),
