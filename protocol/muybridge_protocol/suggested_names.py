@@ -15,6 +15,15 @@ _IS_COROUTINE = 0x80
 """The flag of the code of an `async def`."""
 
 
+def close_to(name: str, names: Sequence[str]) -> str:
+    """Return a question for the one of *names* that *name* is probably a misspelling of, or ""."""
+    from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+
+    plain = {known.replace("_", ""): known for known in names}
+    close = get_close_matches(name.replace("_", "").lower(), plain, n=1)
+    return f"did you mean {plain[close[0]]}?" if close else ""
+
+
 def suggesting_names(made: type[C]) -> type[C]:
     """Make the `TypeError` for an unknown argument of *made*, an attrs class, say what is known.
 
@@ -27,10 +36,9 @@ def suggesting_names(made: type[C]) -> type[C]:
     def checked(self: object, /, *values: Any, **fields: Any) -> None:
         for name in fields:
             if name not in names:
-                from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
-
-                close = get_close_matches(name, cast("list[str]", names), n=1)
-                hint = f"did you mean {close[0]}?" if close else f"use {', '.join(map(str, names))}"
+                hint = (
+                    close_to(name, cast("list[str]", names)) or f"use {', '.join(map(str, names))}"
+                )
                 raise TypeError(f"{made.__name__} has no argument {name!r}; {hint}")
         init(self, *values, **fields)
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from muybridge.base_client import BaseClient
 from muybridge.configuration import check_part, hidden, read_books, read_service
@@ -64,6 +64,7 @@ class AsyncClient(BaseClient):
         account: str | None = None,
         transport: AsyncTransport | None = None,
         wall: Callable[[], float] = time.time,
+        **_misplaced: Never,
     ) -> None:
         """Make a client. Nothing is sent.
 
@@ -105,6 +106,10 @@ class AsyncClient(BaseClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
+        if _misplaced:
+            from muybridge.misplaced import refuse_misplaced  # noqa: PLC0415  needed only after a mistake
+
+            refuse_misplaced(type(self), "", _misplaced)
         if transport is not None:
             check_part("transport", transport, ("stream",), "an async transport, or None")
         check_callable("wall", wall)

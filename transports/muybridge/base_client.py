@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Never, NoReturn, Self
 
 from muybridge.async_text_client import AsyncTextClient
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
@@ -102,7 +102,9 @@ class BaseClient(AsyncTextClient):
         if self._owns_transport:
             await self._driver.transport.close()
 
-    async def create(self, request: MediaRequest | str, fields: Fields | None = None) -> Task:
+    async def create(
+        self, request: MediaRequest | str, fields: Fields | None = None, **_misplaced: Never
+    ) -> Task:
         """Create a task and return it as soon as its id is known.
 
         The request is sent at most once, unless it certainly did not reach the service or the
@@ -119,6 +121,8 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
+        if _misplaced:
+            self._refuse("create", _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
             return await self._create(await self._request(request, fields), notes)
@@ -127,7 +131,11 @@ class BaseClient(AsyncTextClient):
             raise
 
     async def create_once(
-        self, once: str, request: MediaRequest | str, fields: Fields | None = None
+        self,
+        once: str,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
+        **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
 
@@ -153,6 +161,8 @@ class BaseClient(AsyncTextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
+        if _misplaced:
+            self._refuse("create_once", _misplaced)
         from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
 
         notes = PaidNotes(self._interrupted)
@@ -164,7 +174,7 @@ class BaseClient(AsyncTextClient):
             notes.leave_note(error)
             raise
 
-    async def get(self, task: Task | Result | str) -> Result:
+    async def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
@@ -178,6 +188,8 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
+        if _misplaced:
+            self._refuse("get", _misplaced)
         return await self._driver.finish(self._calls.query(task, **self._moment()))
 
     async def wait(
@@ -186,6 +198,7 @@ class BaseClient(AsyncTextClient):
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
+        **_misplaced: Never,
     ) -> Result:
         """Wait until a task is completed, and return its result.
 
@@ -209,6 +222,8 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
+        if _misplaced:
+            self._refuse("wait", _misplaced)
         check_callable("on_update", on_update)
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
         drive = Drive(self._driver, poll)
@@ -227,7 +242,11 @@ class BaseClient(AsyncTextClient):
         return result
 
     def watch(
-        self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
+        self,
+        task: Task | Result | str,
+        *,
+        timeout: float | None = WAIT_TIMEOUT,
+        **_misplaced: Never,
     ) -> AbstractAsyncContextManager[AsyncIterator[Result]]:
         """Return a context that gives the task's results, one for each change of its status.
 
@@ -245,6 +264,8 @@ class BaseClient(AsyncTextClient):
         Raises:
             ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
+        if _misplaced:
+            self._refuse("watch", _misplaced)
         from muybridge.drivers.watching import Watch  # noqa: PLC0415  not all watch
 
         return Watch(
@@ -258,6 +279,7 @@ class BaseClient(AsyncTextClient):
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
+        **_misplaced: Never,
     ) -> Result:
         """Create a task and wait until it is completed.
 
@@ -273,6 +295,8 @@ class BaseClient(AsyncTextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
+        if _misplaced:
+            self._refuse("run", _misplaced)
         check_wait_of_create(timeout)
         check_callable("on_update", on_update)
         notes = PaidNotes(self._interrupted)
@@ -291,6 +315,7 @@ class BaseClient(AsyncTextClient):
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
         dedupe: bool = False,
+        **_misplaced: Never,
     ) -> AsyncOutcomes:
         """Return a context that creates and awaits many tasks, and gives their outcomes.
 
@@ -319,6 +344,8 @@ class BaseClient(AsyncTextClient):
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
+        if _misplaced:
+            self._refuse("run_all", _misplaced)
         from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
 
         check_type("dedupe", dedupe, bool, "True or False")
@@ -468,6 +495,13 @@ class BaseClient(AsyncTextClient):
         except BaseException as error:
             notes.leave_note(error)
             raise
+
+    def _refuse(self, call: str, misplaced: Mapping[str, object]) -> None:
+        """Refuse arguments that *call* does not take, with where they belong."""
+        from muybridge import Client  # noqa: PLC0415  needed only after a mistake
+        from muybridge.misplaced import refuse_misplaced  # noqa: PLC0415  the same
+
+        refuse_misplaced(Client if isinstance(self, DrivenClient) else type(self), call, misplaced)
 
     async def _download(
         self,

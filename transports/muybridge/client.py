@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Never, NoReturn, Self
 
 from muybridge.base_client import DrivenClient
 from muybridge.clock import Clock, SystemClock
@@ -75,6 +75,7 @@ class Client(TextClient):
         account: str | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
+        **_misplaced: Never,
     ) -> None:
         """Make a client. Nothing is sent.
 
@@ -116,6 +117,10 @@ class Client(TextClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
+        if _misplaced:
+            from muybridge.misplaced import refuse_misplaced  # noqa: PLC0415  needed only after a mistake
+
+            refuse_misplaced(type(self), "", _misplaced)
         if transport is not None:
             check_part("transport", transport, ("stream",), "a transport, or None")
         if clock is not None:
@@ -181,7 +186,9 @@ class Client(TextClient):
         """Close every idle connection. After that nothing can be sent."""
         run(self._client.close)
 
-    def create(self, request: MediaRequest | str, fields: Fields | None = None) -> Task:
+    def create(
+        self, request: MediaRequest | str, fields: Fields | None = None, **_misplaced: Never
+    ) -> Task:
         """Create a task and return it as soon as its id is known.
 
         The request is sent at most once, unless it certainly did not reach the service or the
@@ -198,10 +205,14 @@ class Client(TextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return run(self._client.create, request, fields)
+        return run(self._client.create, request, fields, **_misplaced)
 
     def create_once(
-        self, once: str, request: MediaRequest | str, fields: Fields | None = None
+        self,
+        once: str,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
+        **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
 
@@ -227,9 +238,9 @@ class Client(TextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
-        return run(self._client.create_once, once, request, fields)
+        return run(self._client.create_once, once, request, fields, **_misplaced)
 
-    def get(self, task: Task | Result | str) -> Result:
+    def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
@@ -243,7 +254,7 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        return run(self._client.get, task)
+        return run(self._client.get, task, **_misplaced)
 
     def wait(
         self,
@@ -251,6 +262,7 @@ class Client(TextClient):
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
+        **_misplaced: Never,
     ) -> Result:
         """Wait until a task is completed, and return its result.
 
@@ -274,10 +286,14 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        return run(self._client.wait, task, timeout=timeout, on_update=on_update)
+        return run(self._client.wait, task, timeout=timeout, on_update=on_update, **_misplaced)
 
     def watch(
-        self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
+        self,
+        task: Task | Result | str,
+        *,
+        timeout: float | None = WAIT_TIMEOUT,
+        **_misplaced: Never,
     ) -> Iterator[Result]:
         """Yield a task's result each time its status changes, and at last when it has ended.
 
@@ -291,7 +307,7 @@ class Client(TextClient):
         Raises:
             ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        return iterate(self._client.watch(task, timeout=timeout))
+        return iterate(self._client.watch(task, timeout=timeout, **_misplaced))
 
     def run(
         self,
@@ -300,6 +316,7 @@ class Client(TextClient):
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
+        **_misplaced: Never,
     ) -> Result:
         """Create a task and wait until it is completed.
 
@@ -315,7 +332,14 @@ class Client(TextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
-        return run(self._client.run, request, fields, timeout=timeout, on_update=on_update)
+        return run(
+            self._client.run,
+            request,
+            fields,
+            timeout=timeout,
+            on_update=on_update,
+            **_misplaced,
+        )
 
     def run_all(
         self,
@@ -325,6 +349,7 @@ class Client(TextClient):
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
         dedupe: bool = False,
+        **_misplaced: Never,
     ) -> Outcomes:
         """Return a context that creates and awaits many tasks, and gives their outcomes.
 
@@ -360,6 +385,7 @@ class Client(TextClient):
                 per_family=per_family,
                 timeout=timeout,
                 dedupe=dedupe,
+                **_misplaced,
             )
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Never, Self
 
 import trio
 
@@ -48,6 +48,7 @@ class TrioClient(AsyncClient):
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
             dedupe: bool = False,
+            **_misplaced: Never,
         ) -> TrioOutcomes:
             """Return a context that creates and awaits many tasks, as `AsyncClient.run_all` does.
 
