@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from importlib import import_module
@@ -24,6 +25,7 @@ from muybridge.batch.journal_errors import (
     StillSending,
     Unstorable,
 )
+from muybridge.batch.limits.spending import Spending
 from muybridge.batch.port import Journal, SharedJournal
 from muybridge.ledger import Budget, Measure
 from muybridge.testing.conformance import NotConforming
@@ -419,6 +421,35 @@ def test_what_was_not_counted_cannot_be_limited(url: str) -> None:
         journal.move(entry, State.ARMED, State.REFUSED, by="one", owner=None)
         journal.limit_budget(Budget(cost=5))
         assert journal.budget_use().spent[Measure.COST] == 0
+
+
+def test_what_is_armed_while_a_limit_is_set(url: str) -> None:
+    """A limit is checked against what counts when it is set, not against what counted before."""
+    psycopg = import_module("psycopg")
+    items = [attrs.evolve(item, body={"model": "imgb-2", "prompt": "x"}) for item in new_items(1)]
+    unknown = Spending().reserve(dict.fromkeys(Measure), Budget()).written()
+    told: list[str] = []
+
+    def limit(journal: Any) -> None:
+        try:
+            journal.limit_budget(Budget(cost=5))
+        except InvalidBatch as error:
+            told.append(str(error))
+
+    with (
+        PostgresJournal.create(url, "horses", SERVICE, items, budget=Budget(creates=5)) as one,
+        psycopg.connect(url) as arming,
+        psycopg.connect(url, autocommit=True) as looking,
+    ):
+        arming.execute("UPDATE muybridge_budgets SET spent = %s", (unknown,))
+        limiting = threading.Thread(target=limit, args=(one,))
+        limiting.start()
+        while not looking.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+            assert limiting.is_alive()
+        arming.commit()
+        limiting.join(60)
+        assert "is unknown" in "".join(told)
+        assert one.budget_use().budget == Budget(creates=5)
 
 
 def test_batches_of_a_service_share_its_rate(url: str) -> None:
