@@ -226,3 +226,18 @@ def test_resolve_asks_for_one_decision(invoke: Invoke) -> None:
     for words in ((), ("--resubmit",), ("--adopt", "a", "--not-charged")):
         assert invoke("ledger", "resolve", "k", *words, "--ledger", "l.sqlite3").exit_code == 2
     assert not Path("l.sqlite3").exists()
+
+
+def test_adopting_the_task_of_another_request(invoke: Invoke) -> None:
+    """A task that another request has is refused as a wrong decision, and nothing changes."""
+    faults = iter([Fault.NONE, Fault.LOST_RESET])
+    with BillingServer(lambda _: next(faults)) as server:
+        env = {"MUYBRIDGE_API_KEY": "sk-1", "MUYBRIDGE_BASE_URL": server.url}
+        assert invoke(*CREATE, env=env).exit_code == 0
+        assert invoke(*CREATE, env=env).exit_code == 4
+        [task] = server.accepted["a horse"]
+    first, second = open_ledger("l.sqlite3").entries()
+    ended = invoke("ledger", "resolve", second.key, "--adopt", task, "--ledger", "l.sqlite3")
+    assert ended.exit_code == 2
+    assert f"entry {first.key} already has task {task}" in ended.stderr
+    assert [one.state for one in open_ledger("l.sqlite3").entries()] == [first.state, second.state]
