@@ -189,14 +189,17 @@ def test_an_owner_whose_file_another_one_removes(
 def test_another_process_creates_the_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes may create the ledger's folder at the same moment."""
     path.parent.mkdir(parents=True)
-    exists = Path.exists
+    is_dir = Path.is_dir
+    asked: list[Path] = []
 
     def seen(one: Path) -> bool:
-        return one != path.parent and exists(one)
+        asked.append(one)
+        return is_dir(one) and (one != path.parent or one in asked[:-1])
 
-    monkeypatch.setattr(Path, "exists", seen)
+    monkeypatch.setattr(Path, "is_dir", seen)
     open_ledger(path).arm(purchase(), (), NOW)
-    assert exists(path)
+    assert asked.count(path.parent) > 1
+    assert path.exists()
 
 
 def test_damage_where_nobody_reads(path: Path) -> None:
@@ -264,6 +267,9 @@ def test_a_file_that_cannot_be_used(path: Path, how: str) -> None:
         ledger.arm(purchase("k2"), [Budget(creates=5)], NOW)
     assert "Nothing is sent" in str(caught.value)
     assert path.read_bytes() == before
+    # With either of these, what was paid would be paid again.
+    for advice in ("use another ledger", "Restore it", "begin a new one"):
+        assert advice not in str(caught.value)
 
 
 def test_a_signal_while_the_file_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ class Budget:
             if used is None:
                 return (
                     f"{named} cannot be checked, because the ledger has requests whose {theirs} "
-                    "unknown. Use another ledger, or leave that limit out"
+                    "unknown. Leave that limit out: another ledger would not know what was paid"
                 )
             if EXACT.add(used, needs) > limit:
                 rest = EXACT.subtract(limit, used)

@@ -76,7 +76,10 @@ _LINKED: Final = (
     "has a second name, a hard link. Nothing is sent, because programs that use different names of "
     "it do not know of each other. Remove the other name, or replace it by a symbolic link."
 )
-_WRITABLE: Final = "Nothing is sent. Make the file and its folder writable, or use another ledger."
+_WRITABLE: Final = (
+    "Nothing is sent. Make the file and its folder writable. Another ledger would not know what "
+    "was paid."
+)
 _ROOM: Final = "Nothing is sent. Make room on the disk, then run again."
 _ADVICE: Final = {
     "locked": "Nothing is sent. Other processes are writing to it; run again later.",
@@ -228,7 +231,7 @@ class SqliteStore:
         if version != VERSION:
             raise LedgerUnusable(
                 f"{self.path} has version {version}, and this muybridge knows version {VERSION}. "
-                "Nothing is sent. Upgrade muybridge, or use another ledger."
+                "Nothing is sent. Upgrade muybridge: another ledger would not know what was paid."
             )
         salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]
         if self._salt not in (None, salt):
