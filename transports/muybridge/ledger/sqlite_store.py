@@ -215,8 +215,9 @@ class SqliteStore:
 
         folder = self.path.parent
         make_folders(folder, mode=0o700)
-        with suppress(PermissionError):  # nobody here makes folders in one that is not to be read
-            sync_folders(folder.parent)  # another process may just have made it
+        # Another process may have just made the folder, without having synced its name yet.
+        with suppress(PermissionError):  # nothing was made where this user may not even look
+            sync_folders(folder.parent)
         sqlite.create(self.path, self._patience, fill)
 
     def _check(self, db: sqlite3.Connection) -> None:
