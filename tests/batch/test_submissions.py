@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from muybridge import batch
+from muybridge import Client, batch
 from muybridge.batch import SharedBatch, State
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.shared import open_journal
@@ -196,3 +196,24 @@ def test_a_refused_run_changes_nothing(run: Run, server: BillingServer, tmp_path
         assert isinstance(journal, SqliteJournal)
         assert not journal.has_rate
     assert run(server, horses(2)).counts == {State.DOWNLOADED: 2}
+
+
+@pytest.mark.parametrize("place", ["folder", "database"])
+def test_a_price_that_the_client_does_not_have(
+    place: str, server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """A budget of the client stops the items that it cannot be checked for, and no others."""
+    items = [{**horse, "quality": "low"} for horse in horses(3)]
+    items[0]["quality"] = "high"
+    ledger = tmp_path / "ledger.sqlite3"
+    given: dict[str, Any] = {"budget": Budget(cost=5), "prices": prices(), "ledger": ledger}
+    with Client(KEY, server.url, poll_interval=0.005, **given) as client:
+        if place == "folder":
+            report: Any = batch.run(client, items, tmp_path / "out", concurrency=1)
+        else:
+            batch.submit(shared, items, client.service)
+            report = batch.work(client, shared, tmp_path / "out", creates=1)
+    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 2}
+    assert report.stopped.startswith("item 1 (h1): ")
+    assert "because its cost is unknown. Give its price" in report.stopped
+    assert server.posts == 2

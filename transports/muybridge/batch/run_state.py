@@ -12,7 +12,6 @@ import attrs
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import UnknownAmount
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.storable_values import one_line
@@ -184,11 +183,11 @@ class Run:
                 self.over_budget = isinstance(error, OverBudget)
         self.event(entry, What.POSTPONED, str(error))
 
-    def miss_amount(self, entry: Entry, error: UnknownAmount) -> None:
-        """Report at the end that *entry* is not sent, because of *error*; the other items are."""
+    def miss_amount(self, entry: Entry, reason: str) -> None:
+        """Report at the end that *entry* is not sent, unlike others, and why."""
         with self.lock:
             if not self.stopped:
-                self.stopped, self.over_budget = f"{entry.label}: {error}", True
+                self.stopped, self.over_budget = f"{entry.label}: {reason}", True
 
     def fail(self, error: BaseException) -> None:
         """Stop the run because of *error*. The first one is raised, with the others' notes."""

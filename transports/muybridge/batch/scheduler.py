@@ -34,7 +34,7 @@ import attrs
 
 from muybridge.base_client import DrivenClient
 from muybridge.batch.item_work import ItemWork
-from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, OverBudget, UnknownAmount
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
@@ -54,11 +54,13 @@ from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
+from muybridge_protocol.errors import OverBudget as NothingLeft
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.operations.defaults import CONNECTIONS
+from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Result, Task
 
 if TYPE_CHECKING:
@@ -332,7 +334,7 @@ class Scheduler:
                 may_send = True
             except UnknownAmount as error:
                 work.left_queued(str(error))
-                self._run.miss_amount(work.entry, error)
+                self._run.miss_amount(work.entry, str(error))
                 self._finish(work)
             except OverBudget as error:
                 self._withhold(work, sent, error)
@@ -371,6 +373,12 @@ class Scheduler:
             created = task if task is not None or ended is None else ended.error
             created = work.record.conclude(created, failure, shares=self._run.settings.local)
             work.tracker.tell_end(events)
+            if isinstance(created, NothingLeft) and self._lacks_amount(work.entry):
+                work.tracker.end(created)
+                self._run.miss_amount(work.entry, created.what())
+                self._run.postpone(work.entry, created.what())
+                self._finish(work)
+                return
             if not work.created(created, self._driver.runtime.now):
                 self._finish(work)
                 return
@@ -380,6 +388,19 @@ class Scheduler:
             work.tracker.tell_end(events)
         if ended is not None:
             self._awaited(work, ended)
+
+    def _lacks_amount(self, entry: Entry) -> bool:
+        """Whether a budget of the client limits something that *entry* needs an unknown amount of.
+
+        Another item may well fit into that budget.
+        """
+        from muybridge.batch.limits.spending import needs_of  # noqa: PLC0415  few runs have a budget
+
+        books, body = self._driver.books, read_object(entry.body)
+        item = NewItem(name=entry.name, stem=entry.stem, family=entry.family, body=body)
+        needs = {} if books is None else needs_of(item, books.prices)
+        budgets = () if books is None else books.budgets
+        return any(needs[one] is None for budget in budgets for one in budget.limits)
 
     def _take_broken(self, work: ItemWork, sent: Dispatch[int], broken: BrokenOff) -> None:
         """Take an exchange that something other than the network interrupted."""

@@ -187,7 +187,7 @@ def apply_all(journal: Journal, steps: Sequence[Step]) -> tuple[Entry, ...]:
     """
     try:
         with journal.transaction():
-            for step in steps:
+            for step in sorted(steps, key=_number):  # or two tables could wait for each other
                 _move(journal, step)
             for step in steps:
                 settle(step.entry, step.in_ledger)
@@ -207,10 +207,14 @@ def _move(journal: Journal, step: Step) -> None:
     try:
         journal.move(entry, entry.state, step.after, by=None, judged=True, **step.facts)
     except TaskTaken:
+        task = shown_id(step.facts["candidate"])
         raise CannotResolve(
-            f"task {step.facts['candidate']} is another item's already, so it cannot be "
-            f"{entry.label}"
+            f"task {task} belongs to another item already: {entry.label} cannot adopt it"
         ) from None
+
+
+def _number(step: Step) -> int:
+    return step.entry.number
 
 
 def find(journal: Journal, item: int | str) -> Entry:
