@@ -155,7 +155,7 @@ def test_all_problems_are_told_at_once(invoke: Invoke) -> None:
     assert "'5.5' is not an integer; use an integer; use 4 to 15 s" in ended.stderr
 
 
-@pytest.mark.parametrize("value", ["5.0", " 5", "\uff15", "1e1", "true", "", "9" * 5000])
+@pytest.mark.parametrize("value", ["5.5", "5.", " 5", "\uff15", "1e1", "true", "", "9" * 5000])
 def test_integers_are_read_strictly(invoke: Invoke, value: str) -> None:
     """What is not a plain integer is not taken for one."""
     words = ("create", "videos", "--model", "videos", "--prompt", "A horse", "--duration", value)
@@ -281,3 +281,21 @@ def test_there_is_no_option_for_a_key(invoke: Invoke) -> None:
     ended = invoke("get", "task-1", "--api-key", "secret")
     assert ended.exit_code == 2
     assert "secret" not in ended.output
+
+
+def test_whole_numbers_with_a_point(
+    invoke: Invoke, settings: dict[str, str], service: LocalService, tmp_path: Path
+) -> None:
+    """A spreadsheet's 4.0 is 4 in every place, and 4 is sent."""
+    request = ("vidc", "--model", "vidc_o3", "--prompt", "A horse", "--duration", "4.0")
+    assert invoke("create", *request, env=settings).exit_code == 0
+    item = {"family": "vidc", "model": "vidc_o3", "prompt": "A horse", "duration": 4.0}
+    (tmp_path / "items.jsonl").write_text(json.dumps(item))
+    (tmp_path / "items.csv").write_text("family,model,prompt,duration\nvidc,vidc_o3,A horse,4.0\n")
+    for name in ("items.jsonl", "items.csv"):
+        assert json.loads(invoke("validate", name).stdout)["ok"]
+        assert invoke("estimate", name).exit_code == 0
+        words = ("batch", "run", name, "--out", name[6:], "--poll-interval", "0.1")
+        assert invoke(*words, env=settings).exit_code == 0
+    for task in service.emulator.newest(3):
+        assert (task.body["duration"], b"4.0" in task.sent) == (4, False)

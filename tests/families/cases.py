@@ -165,7 +165,6 @@ def not_integers(base: Body, field: str, value: int) -> list[Rejected]:
         field,
         str(value),
         f"{value}s",
-        float(value),
         value + 0.5,
         True,
         False,

@@ -133,7 +133,7 @@ REJECTED = [
     *not_media_arrays(BASE, "image_urls"),
     *not_second_items(BASE, "image_urls"),
     # vidg_video3_pro: the duration must not be set, not even to 10.
-    *none(PRO, "duration", 10, 6, 30, 5, "10", None, True, 10.0, []),
+    *none(PRO, "duration", 10, 6, 30, 5, "10", None, True, []),
     *near(PRO, "aspect_ratio", "16:9"),
     *none(PRO, "aspect_ratio", "9:16", "1:1", "3:2", "2:3", *NO_RATIOS),
     *near(PRO, "resolution", "720p"),

@@ -53,7 +53,7 @@ REJECTED = [
     *none(BASE, "model", "vidsa", "vidsa_1_5_pro", "vidsa_1_5_pro_4k", "vidsa-1-5-pro-720p"),
     *not_prompts(BASE),
     *none(BASE, "duration", 0, 1, 13, -2, -3, -12, 14, 30, 100, 10**400),
-    *none(BASE, "duration", "5", "-1", "auto", 5.5, 5.0, -1.0, True, False, None, [], [5], {}, ""),
+    *none(BASE, "duration", "5", "-1", "auto", 5.5, -1.5, True, False, None, [], [5], {}, ""),
     *none(BASE, "duration", math.nan, math.inf, -math.inf),
     no(
         "everything wrong at once",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from muybridge.local.drawing.dimensions import Dimensions, dimensions
+from muybridge_protocol.estimates import media_quantities
 from muybridge_protocol.families import find_family
 
 IMAGES: list[tuple[str, dict[str, Any], tuple[int, int]]] = [
@@ -93,3 +94,19 @@ def test_vidsb_has_sound_unless_told_otherwise(
 ) -> None:
     """Only `vidsb` makes audio, and not when `generateAudio` is false."""
     assert dimensions(find_family(family), body).sound is sound
+
+
+@pytest.mark.parametrize(
+    ("videos", "seconds"), [([], 7), (["https://media.example.com/horse.mp4"], 5)]
+)
+def test_an_empty_array_of_reference_videos(videos: list[str], seconds: int) -> None:
+    """The client, the estimate and the local service agree on when a video decides the rest."""
+    body: dict[str, Any] = {"model": "vidc_o3", "prompt": "x", "duration": 7, "ratio": "1:1"}
+    body |= {"referenceVideos": videos}
+    family = find_family("vidc")
+    report = family.check(body)
+    ignored = {notice.field for notice in report.notices}
+    assert (report.ok, ignored) == (True, {"duration", "ratio"} if videos else set())
+    found = dimensions(family, body)
+    assert (found.seconds, found.width == found.height) == (seconds, not videos)
+    assert media_quantities(family, "vidc_o3", body).seconds == (None if videos else seconds)

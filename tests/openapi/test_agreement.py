@@ -7,7 +7,7 @@ schema can say is listed here, with the reason, and nothing else may differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,19 @@ def is_json(value: object) -> bool:
     return True
 
 
+def rejected(name: str) -> Iterator[Body]:
+    """Yield the bodies that the service rejects, as they would be on the wire.
+
+    The client sends 5 where it is given 5.0, so that this is in no family's table.
+    """
+    yield from (case.body for case in CONTRACTS[name].rejected)
+    for case in CONTRACTS[name].accepted:
+        for field in FAMILIES[name].fields:
+            value = case.body.get(field.wire)
+            if field.kind is Kind.INTEGER and isinstance(value, int):
+                yield {**case.body, field.wire: float(value)}
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_accepted_bodies(name: str) -> None:
     """What the service accepts satisfies the schema."""
@@ -89,15 +102,15 @@ def test_accepted_bodies(name: str) -> None:
 def test_rejected_bodies(name: str) -> None:
     """What the service rejects does not satisfy the schema, but for what no schema can say."""
     family = FAMILIES[name]
-    for case in CONTRACTS[name].rejected:
-        if not is_json(case.body):
+    for body in rejected(name):
+        if not is_json(body):
             continue
-        problems = family.check(case.body).problems
+        problems = family.check(body).problems
         beyond = all(
-            any(row.holds(family, case.body, problem) for row in INEXPRESSIBLE.values())
+            any(row.holds(family, body, problem) for row in INEXPRESSIBLE.values())
             for problem in problems
         )
-        assert accepts(schema_of(family), case.body) is beyond, str(case)
+        assert accepts(schema_of(family), body) is beyond, repr(body)[:300]
 
 
 def test_every_exception_is_needed() -> None:
@@ -105,10 +118,10 @@ def test_every_exception_is_needed() -> None:
     met = {
         row_name
         for name, family in FAMILIES.items()
-        for case in CONTRACTS[name].rejected
-        for problem in family.check(case.body).problems
+        for body in rejected(name)
+        for problem in family.check(body).problems
         for row_name, row in INEXPRESSIBLE.items()
-        if row.holds(family, case.body, problem)
+        if row.holds(family, body, problem)
     }
     assert met == set(INEXPRESSIBLE)
 

@@ -39,7 +39,7 @@ def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
         return None
     if family.fixed_seconds is not None:
         return family.fixed_seconds
-    if family is VIDC and body.get("referenceVideos"):
+    if follows_video(family, body):
         return REFERENCE_VIDEO_SECONDS
     asked = _asked_seconds(family, body)
     if asked is not None:
@@ -47,6 +47,11 @@ def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
     field = family.field("duration")
     default = field.service_default if field is not None else None
     return default if _is_number(default) else ASSUMED_SECONDS.get(family.name, OTHER_SECONDS)
+
+
+def follows_video(family: Family, body: Mapping[str, object]) -> bool:
+    """Whether the output has the length and ratio of a reference video, whatever *body* asks."""
+    return family is VIDC and any(rule.overrides(body, None) for rule in family.ineffective)
 
 
 def tokens(seconds: float) -> int:

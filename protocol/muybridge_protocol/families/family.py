@@ -367,6 +367,7 @@ class Family:
         Raises:
             InvalidRequest: The service would reject the request.
         """
+        body = self.plain(body)
         report = self.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
         if not report.ok:
             raise InvalidRequest(self.name, report.problems)
@@ -382,6 +383,14 @@ class Family:
                 arguments[known.name] = value
         arguments["extra"] = {**unknown, **(extra or {})}
         return self.request(**arguments)
+
+    def plain(self, body: Mapping[str, object]) -> dict[str, object]:
+        """Return *body*, as a user gave it, with its numbers as they are sent."""
+        kinds = {wire: field.kind for wire, field in self._fields_by_wire.items()}
+        return {
+            wire: kinds[wire].plain(value) if wire in kinds else value
+            for wire, value in body.items()
+        }
 
     def _is_unlisted(self, model: str) -> bool:
         return bool(self.models) and model not in self._models_by_name

@@ -80,4 +80,5 @@ def problems_of_names(family: Family, fields: Mapping[str, object]) -> tuple[Pro
     other = python_names(family)
     wrong = with_names(with_places(family.unknown(name, fields[name]) for name in unknown), other)
     as_typed = (attrs.evolve(problem, named=problem.field) for problem in wrong)
-    return (*as_typed, *with_names(family.check(body, extra=extra, own=any_link).problems, other))
+    problems = family.check(family.plain(body), extra=extra, own=any_link).problems
+    return (*as_typed, *with_names(problems, other))

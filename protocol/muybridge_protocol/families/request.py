@@ -95,6 +95,11 @@ class MediaRequest:
 
     def __attrs_post_init__(self) -> None:
         family = self.family
+        for field in family.fields:
+            value = getattr(self, field.name)
+            plain = field.kind.plain(value)
+            if plain is not value:
+                object.__setattr__(self, field.name, plain)
         report = family.check(self._body(), extra=self.extra, own=any_link)
         problems = report.problems or self._problems_of_files()
         if problems:

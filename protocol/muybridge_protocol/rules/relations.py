@@ -213,7 +213,9 @@ class Ineffective:
 
     def overrides(self, values: Values, model: str | None) -> bool:
         """Whether *field* has no effect, sent or not: its default has none, either."""
-        return (self.other is not None and self.other in values) or model in self.models
+        # An empty array has nothing that could.
+        beside = None if self.other is None else values.get(self.other)
+        return beside not in (None, [], ()) or model in self.models
 
 
 @attrs.frozen

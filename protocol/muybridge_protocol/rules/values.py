@@ -20,6 +20,8 @@ from muybridge_protocol.records.json import is_encodable, truncated
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""
 _LONGEST_START = 40
+_PLAIN = (int, str, bool, list, tuple, type(None))
+"""The types of most values, which are what JSON has."""
 
 
 @attrs.frozen
@@ -76,6 +78,25 @@ class Kind(StrEnum):
     BOOLEAN = "boolean"
     STRINGS = "array of string"
 
+    def plain(self, value: object) -> object:
+        """Return *value* as JSON has it, if it is a number of another kind than JSON's.
+
+        Tables and spreadsheets have 4.0 for a whole number, and numpy and `decimal` have numbers of
+        their own. What is no such number is returned as it is, and `accepts` judges it.
+        """
+        if self not in (Kind.INTEGER, Kind.NUMBER) or type(value) in _PLAIN:
+            return value
+        if not isinstance(value, float) and not _is_number(value):
+            return value
+        number = cast("float", value)
+        try:
+            whole = int(number)
+            if number == whole and (self is Kind.INTEGER or not isinstance(value, float)):
+                return whole
+            return float(number) if self is Kind.NUMBER else value
+        except (ValueError, OverflowError):  # it is infinite, or no number
+            return value
+
     def accepts(self, value: object, string: type | tuple[type, ...] = str) -> bool:
         """Whether *value* has this type, without conversion.
 
@@ -96,6 +117,14 @@ class Kind(StrEnum):
                 return isinstance(value, bool)
             case Kind.STRINGS:
                 return is_array(value) and all(isinstance(item, string) for item in value)
+
+
+def _is_number(value: object) -> bool:
+    """Whether *value* is a number that is neither an `int` nor a `float`."""
+    from decimal import Decimal  # noqa: PLC0415  few requests have one
+    from numbers import Real  # noqa: PLC0415  the same
+
+    return isinstance(value, Real | Decimal)
 
 
 def is_array(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:

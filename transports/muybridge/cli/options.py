@@ -22,7 +22,7 @@ from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Kind, OneOf, Problem, Text, is_array
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,18}(\.0{1,18})?", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -392,7 +392,7 @@ def read_number(text: str | None, kind: Kind) -> object:
     if text is None:
         return None
     if kind is Kind.INTEGER and _INTEGER.fullmatch(text):
-        return int(text)
+        return int(text.partition(".")[0])
     if kind is Kind.NUMBER and _NUMBER.fullmatch(text):
         return float(text) if "." in text else int(text)
     return text

@@ -77,7 +77,7 @@ def holds_files(fields: object) -> bool:
 
 
 def by_wire(family: Family, fields: Fields) -> tuple[dict[str, object], list[Problem]]:
-    """Return *fields* by their names on the wire, and those that are given twice."""
+    """Return *fields* as they are sent, by their names on the wire, and those given twice."""
     wires = {field.name: field.wire for field in family.fields}
     body: dict[str, object] = {}
     given: dict[str, str] = {}
@@ -89,7 +89,7 @@ def by_wire(family: Family, fields: Fields) -> tuple[dict[str, object], list[Pro
             doubled.append(Problem(wire, value, "alternatives", message, "give it once"))
         else:
             body[wire], given[wire] = value, name
-    return body, doubled
+    return family.plain(body), doubled
 
 
 def _by_wire(

@@ -17,8 +17,8 @@ from fractions import Fraction
 
 import attrs
 
-from muybridge_protocol.emulator.lengths import video_seconds
-from muybridge_protocol.families import IMGB, VIDC, VIDR, VIDSA, Family, Media
+from muybridge_protocol.emulator.lengths import follows_video, video_seconds
+from muybridge_protocol.families import IMGB, VIDR, VIDSA, Family, Media
 from muybridge_protocol.rules.values import parse_pixel_size
 
 _LONG_EDGES = {"1k": 1024, "2k": 2048, "4k": 3840}
@@ -84,9 +84,7 @@ def _size(family: Family, body: Mapping[str, object]) -> tuple[int, int]:
 
 
 def _ratio(family: Family, body: Mapping[str, object]) -> Fraction:
-    names = (
-        ("ratio", "aspect_ratio") if family is not VIDC or not body.get("referenceVideos") else ()
-    )
+    names = () if follows_video(family, body) else ("ratio", "aspect_ratio")
     if family.media is Media.IMAGE:
         names = (*names, "size")
     asked = [_asked(family, body, name) for name in names]
