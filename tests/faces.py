@@ -7,6 +7,7 @@ they differ.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,12 +40,20 @@ OWN = {"watch"}
 
 
 def methods(source: str, name: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each public method of a class, with the lines of its signature and docstring."""
+    """Yield each public method of a class, with the lines of its signature and docstring.
+
+    Overloads have the method's name with a number.
+    """
+    seen: Counter[str] = Counter()
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             for part in node.body:
                 if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.name[0] != "_":
-                    yield part.name, part.lineno - 1, part.body[0].end_lineno or 0
+                    seen[part.name] += 1
+                    name_of_one = (
+                        part.name if seen[part.name] == 1 else f"{part.name} {seen[part.name]}"
+                    )
+                    yield name_of_one, part.lineno - 1, part.body[0].end_lineno or 0
 
 
 def copied(source: str, source_name: str, target: str, target_name: str) -> str:

@@ -107,6 +107,10 @@ class AnyClient(Protocol):
         sidecar: bool | muybridge.Sidecar = ...,
     ) -> Path: ...
 
+    def read(
+        self, source: Result | Task | str, *, timeout: float = ..., size_limit: int = ...
+    ) -> bytes: ...
+
     def save(
         self,
         source: Result | Task | str,

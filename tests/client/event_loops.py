@@ -204,6 +204,9 @@ class BlockingAsyncClient:
     ) -> Path:
         return self._run(self._client.download, source, path, **options)
 
+    def read(self, source: Result | Task | str, **options: Any) -> bytes:
+        return self._run(self._client.read, source, **options)
+
     def check(
         self, request: muybridge.MediaRequest | str, fields: Fields | None = None, **options: Any
     ) -> muybridge.MediaReport:

@@ -7,12 +7,12 @@ thin faces without logic.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, NoReturn, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar, overload
 
 from muybridge.async_text_client import AsyncTextClient
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
@@ -27,6 +27,7 @@ from muybridge_protocol.operations.defaults import (
     CHECK_TIMEOUT,
     CONCURRENCY,
     DOWNLOAD_TIMEOUT,
+    READ_LIMIT,
     SIZE_LIMIT,
 )
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
     from muybridge_protocol.rules.media import MediaReport
+
+T = TypeVar("T")
 
 
 class BaseClient(AsyncTextClient):
@@ -361,15 +364,36 @@ class BaseClient(AsyncTextClient):
         )
         return self._outcomes(run, run.connections, self._named_books() if dedupe else None)
 
+    @overload
     async def download(
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str],
         *,
+        timeout: float = ...,
+        size_limit: int | None = ...,
+        sidecar: bool | Sidecar = ...,
+    ) -> Path: ...
+
+    @overload
+    async def download(
+        self,
+        source: Result | Task | str,
+        path: BinaryIO,
+        *,
+        timeout: float = ...,
+        size_limit: int | None = ...,
+    ) -> None: ...
+
+    async def download(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str] | BinaryIO,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
-    ) -> Path:
+    ) -> Path | None:
         """Save a result and return where it is.
 
         The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
@@ -377,7 +401,9 @@ class BaseClient(AsyncTextClient):
 
         Args:
             source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder in which the file is named after the task.
+            path: A file, or a folder in which the file is named after the task. Or a file object
+                that is open for writing bytes: it gets the result once that is whole, and is not
+                closed; None is returned.
             timeout: Seconds that the download may take.
             size_limit: Maximum size in bytes, or None for no limit.
             sidecar: Whether to write a JSON file beside it that says where it comes from, or a
@@ -390,7 +416,43 @@ class BaseClient(AsyncTextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        return await self._download(source, path, timeout, size_limit, sidecar)
+        if isinstance(path, str | os.PathLike):
+            return await self._download(
+                source, path, timeout, size_limit, sidecar=sidecar, adds_suffix=False
+            )
+        from muybridge.files.downloads import check_file, copy  # noqa: PLC0415  not all download
+
+        check_file(path)
+        if sidecar:
+            raise TypeError("a sidecar is written beside a path, and a file object has none")
+        await self._fetch(source, partial(copy, file=path), timeout, size_limit)
+        return None
+
+    async def read(
+        self,
+        source: Result | Task | str,
+        *,
+        timeout: float = DOWNLOAD_TIMEOUT,
+        size_limit: int = READ_LIMIT,
+    ) -> bytes:
+        """Download a result into memory and return its bytes.
+
+        It is a `download` without a file: interrupted downloads resume within the call, and the
+        same is checked.
+
+        Args:
+            source: A result, a task, an id, a token or a URL.
+            timeout: Seconds that the download may take.
+            size_limit: Maximum size in bytes; 256 MiB by default.
+
+        Raises:
+            DownloadFailed: As `download`.
+            TaskEnded: The task has ended without a result.
+            InvalidAddress: The URL is not one that results are downloaded from.
+        """
+        from muybridge.files.downloads import read  # noqa: PLC0415  not all download
+
+        return await self._fetch(source, read, timeout, size_limit)
 
     async def save(
         self,
@@ -422,7 +484,12 @@ class BaseClient(AsyncTextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        return await self._download(source, path, timeout, size_limit, sidecar, adds_suffix=True)
+        from muybridge.files.downloads import check_path  # noqa: PLC0415  not all download
+
+        check_path(path)
+        return await self._download(
+            source, path, timeout, size_limit, sidecar=sidecar, adds_suffix=True
+        )
 
     async def check(
         self,
@@ -509,27 +576,35 @@ class BaseClient(AsyncTextClient):
         path: str | os.PathLike[str],
         seconds: float,
         size_limit: int | None,
-        sidecar: bool | Sidecar,  # noqa: FBT001  passed on
         *,
-        adds_suffix: bool = False,
+        sidecar: bool | Sidecar,
+        adds_suffix: bool,
     ) -> Path:
-        """Save a result, as `download` and `save` say."""
+        """Save a result to a path, as `download` and `save` say."""
         from muybridge.files.downloads import download  # noqa: PLC0415  not all download
 
+        saving = partial(download, path=path, sidecar=sidecar, adds_suffix=adds_suffix)
+        return await self._fetch(source, saving, seconds, size_limit)
+
+    async def _fetch(
+        self,
+        source: Result | Task | str,
+        fetch: Callable[..., Coroutine[Any, Any, T]],
+        seconds: float,
+        size_limit: int | None,
+    ) -> T:
+        """Fetch a result by *fetch*, a function of `files.downloads`, and note who has its task."""
         now = self._now()
         url, task = link_of(source)
         try:
-            where = await download(
+            fetched = await fetch(
                 self._driver,
                 self._calls,
                 url,
                 task,
-                path,
                 now=now,
                 seconds=seconds,
                 size_limit=size_limit,
-                sidecar=sidecar,
-                adds_suffix=adds_suffix,
             )
         except BaseException as error:
             if task is not None:
@@ -537,7 +612,7 @@ class BaseClient(AsyncTextClient):
             raise
         if task is not None:
             self._interrupted.forget(task)
-        return where
+        return fetched
 
     async def _request(self, request: MediaRequest | str, fields: Fields | None) -> MediaRequest:
         """Return *request*, or the one that is meant by a name and *fields*."""

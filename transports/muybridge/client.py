@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, NoReturn, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, cast, overload
 
 from muybridge.base_client import DrivenClient
 from muybridge.clock import Clock, SystemClock
@@ -30,6 +30,7 @@ from muybridge_protocol.operations.defaults import (
     CHECK_TIMEOUT,
     CONCURRENCY,
     DOWNLOAD_TIMEOUT,
+    READ_LIMIT,
     SIZE_LIMIT,
 )
 from muybridge_protocol.operations.operation import API_TIMEOUT
@@ -389,15 +390,36 @@ class Client(TextClient):
             )
         )
 
+    @overload
     def download(
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str],
         *,
+        timeout: float = ...,
+        size_limit: int | None = ...,
+        sidecar: bool | Sidecar = ...,
+    ) -> Path: ...
+
+    @overload
+    def download(
+        self,
+        source: Result | Task | str,
+        path: BinaryIO,
+        *,
+        timeout: float = ...,
+        size_limit: int | None = ...,
+    ) -> None: ...
+
+    def download(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str] | BinaryIO,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
-    ) -> Path:
+    ) -> Path | None:
         """Save a result and return where it is.
 
         The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
@@ -405,7 +427,9 @@ class Client(TextClient):
 
         Args:
             source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder in which the file is named after the task.
+            path: A file, or a folder in which the file is named after the task. Or a file object
+                that is open for writing bytes: it gets the result once that is whole, and is not
+                closed; None is returned.
             timeout: Seconds that the download may take.
             size_limit: Maximum size in bytes, or None for no limit.
             sidecar: Whether to write a JSON file beside it that says where it comes from, or a
@@ -421,11 +445,35 @@ class Client(TextClient):
         return run(
             self._client.download,
             source,
-            path,
+            cast("Any", path),  # its overloads are the same
             timeout=timeout,
             size_limit=size_limit,
             sidecar=sidecar,
         )
+
+    def read(
+        self,
+        source: Result | Task | str,
+        *,
+        timeout: float = DOWNLOAD_TIMEOUT,
+        size_limit: int = READ_LIMIT,
+    ) -> bytes:
+        """Download a result into memory and return its bytes.
+
+        It is a `download` without a file: interrupted downloads resume within the call, and the
+        same is checked.
+
+        Args:
+            source: A result, a task, an id, a token or a URL.
+            timeout: Seconds that the download may take.
+            size_limit: Maximum size in bytes; 256 MiB by default.
+
+        Raises:
+            DownloadFailed: As `download`.
+            TaskEnded: The task has ended without a result.
+            InvalidAddress: The URL is not one that results are downloaded from.
+        """
+        return run(self._client.read, source, timeout=timeout, size_limit=size_limit)
 
     def save(
         self,

@@ -13,6 +13,8 @@ CHECK_TIMEOUT: Final = 60.0
 """Timeout of fetching the headers of a request's media, in seconds."""
 SIZE_LIMIT: Final = 4 * 1024**3
 """Largest download, in bytes: 4 GiB."""
+READ_LIMIT: Final = 256 * 1024**2
+"""Largest download that is kept in memory, in bytes: 256 MiB."""
 LONGEST_IDLE: Final = 300.0
 """Seconds before an idle connection is closed. Polls come up to a minute apart."""
 CONCURRENCY: Final = 32

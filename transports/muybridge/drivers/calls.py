@@ -6,6 +6,7 @@ import inspect
 import math
 import random
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 import attrs
@@ -225,11 +226,39 @@ def check_entered(word: str, *, entered: bool) -> None:
 
 
 def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
-    """Return the link and the task that a download's source refers to."""
+    """Return the link and the task that a download's source refers to.
+
+    Raises:
+        TypeError: It is something else.
+    """
     if isinstance(source, str) and "://" in source and not source.lstrip().startswith("{"):
         return source, None
-    task = as_task(source)
+    try:
+        task = as_task(source)
+    except TypeError:
+        kind, instead = type(source).__name__, _instead_of(source)
+        raise TypeError(
+            f"a download needs a result, a task, an id, a token or a URL, not {kind}. {instead} "
+            "Nothing was sent."
+        ) from None
     return (source.url if isinstance(source, Result) else None), task
+
+
+def _instead_of(source: object) -> str:
+    """Return what to write instead of a download of *source*, as a sentence."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return "The bytes are here already: write pathlib.Path(path).write_bytes(data)."
+    if isinstance(source, Mapping):
+        return 'Give the id in the record: write client.download(record["id"], path).'
+    if isinstance(source, MediaRequest):
+        return "Run the request first: write client.download(client.run(request), path)."
+    if isinstance(getattr(source, "result", None), Result):
+        return "Give its result: write client.download(outcome.result, path)."
+    if inspect.isawaitable(source):
+        return "Await it first: write await client.download(await client.run(request), path)."
+    if type(source).__module__.startswith("PIL."):
+        return "The picture is here already: write image.save(path)."
+    return "Give the result first, and then the path: write client.download(result, path)."
 
 
 def warn_caller(message: str, kind: type[Warning]) -> None:

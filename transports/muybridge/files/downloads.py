@@ -1,11 +1,15 @@
-"""Downloading a result to a file: the whole way from a link, a task or an id to its path."""
+"""Downloading a result: the whole way from a link, a task or an id to a path, a file or bytes."""
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
+from inspect import iscoroutinefunction
+from io import BytesIO, RawIOBase, TextIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Drive, Driver, Stream
@@ -13,9 +17,10 @@ from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.durable import make_folders
 from muybridge.files.saving import PartFile, SaveTarget, unsaved
 from muybridge.files.suffixes import warn_of_name
+from muybridge.wire.exchange import PIECE
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download
-from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.operations.download import Part, Saved, Stage
 from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
@@ -82,7 +87,126 @@ async def download(
     return where
 
 
-async def _fetch(driver: Driver, operation: Download, part: PartFile) -> Saved:
+async def read(
+    driver: Driver,
+    calls: Calls,
+    url: str | None,
+    task: Task | None,
+    *,
+    now: float,
+    seconds: float,
+    size_limit: int | None,
+) -> bytes:
+    """Return the bytes of a result, as `Client.read` says; for the arguments, see `download`."""
+    memory = BytesIO()
+    operation = calls.download(url, task, Part(), timeout=seconds, size_limit=size_limit, now=now)
+    await _fetch(driver, operation, Unnamed(memory))
+    return memory.getvalue()
+
+
+async def copy(
+    driver: Driver,
+    calls: Calls,
+    url: str | None,
+    task: Task | None,
+    file: BinaryIO,
+    *,
+    now: float,
+    seconds: float,
+    size_limit: int | None,
+) -> None:
+    """Write a result to an open *file*; for the other arguments, see `download`.
+
+    A file object cannot be trusted to take anything back. So it gets the result when that is whole.
+    """
+    operation = calls.download(url, task, Part(), timeout=seconds, size_limit=size_limit, now=now)
+    try:
+        with SpooledTemporaryFile(_IN_MEMORY) as temporary:
+            await _fetch(driver, operation, Unnamed(temporary))
+            # In a thread, because it waits for the disk or whatever is behind the file.
+            await driver.runtime.in_thread(partial(_copy_all, temporary, file))
+    except OSError as error:
+        if raised_by_handler(error):
+            raise
+        raise unsaved("the file object", error, task) from error
+
+
+def check_path(target: object) -> None:
+    """Check that a result can be saved to *target* by its name.
+
+    Raises:
+        TypeError: It is no path.
+    """
+    if isinstance(target, str | os.PathLike):
+        return
+    if callable(getattr(target, "write", None)):
+        raise TypeError(
+            "save names the file by its content. To write to a file that is open, write "
+            "client.download(result, file). Nothing was sent."
+        )
+    raise _not_a_target(target)
+
+
+def check_file(target: object) -> None:
+    """Check that a result can be written to *target*, which is no path.
+
+    Raises:
+        TypeError: It is not a file that is open for writing bytes.
+    """
+    write, can_write = getattr(target, "write", None), getattr(target, "writable", None)
+    if not callable(write):
+        raise _not_a_target(target)
+    takes_bytes = not isinstance(target, TextIOBase) and not iscoroutinefunction(write)
+    if not takes_bytes or (callable(can_write) and not can_write()):
+        raise TypeError(
+            'a result is written to a file that is opened with open(path, "wb"), and this one is '
+            "for text, for reading or for an event loop. Nothing was sent."
+        )
+
+
+def _not_a_target(target: object) -> TypeError:
+    return TypeError(
+        "a result is saved to a path or to a file that is open for writing, not to "
+        f"{type(target).__name__}. Write client.download(result, path). Nothing was sent."
+    )
+
+
+class Unnamed:
+    """A download in memory or in a temporary file, which no later call resumes.
+
+    Args:
+        file: Where the bytes go.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def begin(self, part: Part) -> None:
+        """Prepare to write at the part's offset, and drop everything from there on."""
+        self._file.seek(part.offset)
+        self._file.truncate()
+
+    def write(self, piece: bytes) -> None:
+        """Keep the next piece."""
+        self._file.write(piece)
+
+
+def _copy_all(source: IO[bytes], file: BinaryIO) -> None:
+    source.seek(0)
+    while piece := source.read(PIECE):
+        rest = memoryview(piece)
+        while rest:
+            count = cast("int | None", file.write(rest))  # not every object counts
+            if count is None and isinstance(file, RawIOBase):
+                raise BlockingIOError(errno.EAGAIN, "it takes no more bytes now")
+            rest = rest[len(rest) if count is None else count :]
+
+
+_IN_MEMORY = 8 * 1024 * 1024
+"""Bytes of a result that are kept in memory until it is whole; more are kept on the disk."""
+
+
+async def _fetch(driver: Driver, operation: Download, part: PartFile | Unnamed) -> Saved:
     """Drive *operation* to its end, saving the body to *part*.
 
     Raises:
@@ -105,7 +229,7 @@ class _Saving(Drive[Download]):
         part: Where to save what comes.
     """
 
-    def __init__(self, driver: Driver, operation: Download, part: PartFile) -> None:
+    def __init__(self, driver: Driver, operation: Download, part: PartFile | Unnamed) -> None:
         super().__init__(driver, operation)
         self._part = part
 
