@@ -122,8 +122,12 @@ class _Replayed(Peer):
 
     def __init__(self, peer: Peer) -> None:
         super().__init__(peer.sock, peer.number, peer.stopping)
+        self._has_read = False
 
     def read_request(self) -> bytes:
+        if self._has_read:
+            return super().read_request()
+        self._has_read = True
         return b""
 
 

@@ -79,6 +79,11 @@ class BaseClient(AsyncTextClient):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            try:
+                self._now()
+            except RuntimeError:  # the event loop is gone, and with it whatever could be awaited
+                return
         if error is not None and self._driver.listeners.on_submitted is None:
             self._interrupted.tell(error)
         await self.close()

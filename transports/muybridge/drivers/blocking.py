@@ -21,7 +21,7 @@ from muybridge.drivers.notes import note_outcome
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
-from .runtime import FOREVER, Work
+from .runtime import FOREVER, Conclude, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +77,12 @@ class BlockingRuntime:
     async def checkpoint(self) -> None:
         """Do nothing: other threads run at any time."""
 
-    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
+    async def unbroken(
+        self,
+        exchange: Coroutine[Any, Any, T],
+        sent: Callable[[], bool],  # noqa: ARG002  as said
+        conclude: Conclude[T] | None = None,  # noqa: ARG002  as said
+    ) -> T:
         """Await *exchange*: threads are not cancelled."""
         return await exchange
 

@@ -45,7 +45,7 @@ from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.next_polls import NextPolls
 
-from .runtime import Runtime
+from .runtime import Conclude, Runtime
 
 if TYPE_CHECKING:
     from muybridge.ledger.books import Booking, Books
@@ -157,6 +157,7 @@ class Driver:
         read: Callable[[Stream], Coroutine[Any, Any, T]],
         booking: Booking | None = None,
         withhold: Withhold | None = None,
+        conclude: Conclude[T] | None = None,
     ) -> HttpResponse | T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
 
@@ -168,6 +169,8 @@ class Driver:
             read: Enters the exchange and reads the response.
             booking: Books it in the ledger, or None.
             withhold: Called last before the request is sent, or None.
+            conclude: Takes the end of a shielded exchange that goes on although the caller's
+                coroutine was closed, or None. The key is not redacted.
         """
         if booking is not None and (withheld := await booking.arm()) is not None:
             return withheld
@@ -185,8 +188,11 @@ class Driver:
             )
             reading = read(stream)
             if request.shielded:
-                reading = self.runtime.unbroken(reading, partial(_may_be_sent, stream))
+                sent = partial(_may_be_sent, stream)
+                reading = self.runtime.unbroken(reading, sent, conclude)
             came = await reading
+        except GeneratorExit:  # the coroutine is closed, perhaps after its event loop
+            raise
         except TransportError as error:
             return self.credentials.redact_failure(error.failure)
         except BaseException as error:  # noqa: BLE001  the caller raises it again
@@ -273,12 +279,16 @@ class Drive(Generic[Op]):
         try:
             with hold_interrupts(when=request.shielded) as held:
                 self._driver.next_polls.note(self._operation, now)
+                is_closed = False
                 try:
                     operation = await self._exchange(request, deadline)
                     self._notes.book(operation)
                     self._tracker.tell_end(operation.events)
+                except GeneratorExit:
+                    is_closed = True  # nothing can be awaited: see `_conclude`
+                    raise
                 finally:
-                    if self._booking is not None:
+                    if self._booking is not None and not is_closed:
                         await self._booking.record()
         except runtime.cancelled:
             if held is not None and held.seen:
@@ -317,8 +327,17 @@ class Drive(Generic[Op]):
         driver = self._driver
         if read is None:
             read = partial(whole, paid=request.paid)
-        came = await driver.attempt(request, deadline, read, self._booking, self._tell_sending)
+        came = await driver.attempt(
+            request, deadline, read, self._booking, self._tell_sending, self._conclude
+        )
         now = driver.runtime.now()
+        if isinstance(came, BrokenOff):
+            self._break_off(came, before, request, now)
+            raise came.error
+        return self._after(came, now)
+
+    def _after(self, came: HttpResponse | TransportFailure | None, now: float) -> Op:
+        """Return the operation after an exchange."""
         match came:
             case HttpResponse():
                 self._tracker.replied(came, now)
@@ -326,15 +345,31 @@ class Drive(Generic[Op]):
             case TransportFailure() if self._operation.settled is None:
                 self._tracker.failed(came, now)
                 after = self._operation.fail(came, now)
-            case BrokenOff():
-                self._break_off(came, before, request, now)
-                raise came.error
             case _:  # `read` has handled it; any failure came while leaving the exchange
                 after = self._operation
-        driver.next_polls.note(after, now)
+        self._driver.next_polls.note(after, now)
         if self._booking is not None:
             self._booking.take(after)
         return after
+
+    async def _conclude(self, came: HttpResponse | TransportFailure | None) -> None:
+        """End an exchange that went on after the coroutine of its call was closed.
+
+        Nobody takes the outcome. So it is told, kept in `interrupted_tasks`, and recorded.
+        """
+        credentials = self._driver.credentials
+        if isinstance(came, HttpResponse):
+            came = credentials.redact_response(came)
+        elif isinstance(came, TransportFailure):
+            came = credentials.redact_failure(came)
+        try:
+            after = self._after(came, self._driver.runtime.now())
+            self._notes.book(after)
+            self._notes.leave_note(GeneratorExit())
+            self._tracker.tell_end(after.events)
+        finally:
+            if self._booking is not None:
+                await self._booking.record()
 
     def _tell_sending(self, request: HttpRequest) -> None:
         """Tell the listeners of *request*, which the ledger has permitted."""

@@ -36,7 +36,7 @@ from muybridge.drivers.interrupts import hold_interrupts, left_unread, tell
 from muybridge.drivers.notes import interruption_of
 from muybridge.wire.transport import TransportError
 
-from .runtime import FOREVER, Work
+from .runtime import FOREVER, Conclude, Work
 
 T = TypeVar("T")
 _Tasks = set["asyncio.Task[Any]"]
@@ -82,20 +82,32 @@ class AsyncioRuntime:
         """Let other tasks run, and be cancelled if the caller has been."""
         await asyncio.sleep(0)
 
-    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:
+    async def unbroken(
+        self,
+        exchange: Coroutine[Any, Any, T],
+        sent: Callable[[], bool],
+        conclude: Conclude[T] | None = None,
+    ) -> T:
         """Await *exchange* in a task of its own, which is only cancelled before it is *sent*."""
         caller = _current_task()
         self._held_back.pop(caller, None)
         running = asyncio.create_task(_whole(exchange))
-        self._exchanges.add(running)
-        running.add_done_callback(self._exchanges.discard)
+        self._keep(running)
         _SENT[running] = sent
 
         def cancel() -> None:
             if not sent():
                 running.cancel()
 
-        held = await _outlast({running}, cancel)
+        try:
+            held = await _outlast({running}, cancel)
+        except GeneratorExit:
+            # The caller can wait for nothing. If its event loop is closed, nobody can.
+            if not running.get_loop().is_closed():
+                cancel()
+                if conclude is not None:
+                    self._keep(asyncio.create_task(_concluded(running, conclude)))
+            raise
         if running.cancelled():
             exchange.close()  # in case that the task was cancelled before its first step
             if not sent():
@@ -109,6 +121,10 @@ class AsyncioRuntime:
         if error is not None:
             raise error
         return result
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
+        self._exchanges.add(task)
+        task.add_done_callback(self._exchanges.discard)
 
     async def raise_cancellation(self) -> None:
         """Raise the cancellation that `unbroken` has held back in this task."""
@@ -230,6 +246,8 @@ class AsyncioTeam:
                 await work()
             if held.seen:
                 raise held.interrupt()  # noqa: TRY301  ends the team like any other
+        except GeneratorExit:  # the event loop is gone, and with it the team
+            raise
         except BaseException as error:  # noqa: BLE001  `close` raises it
             self._break(error)
         finally:
@@ -291,6 +309,22 @@ async def _whole(exchange: Coroutine[Any, Any, T]) -> tuple[T, BaseException | N
     except (KeyboardInterrupt, SystemExit) as error:
         nothing: Any = None
         return nothing, error
+
+
+async def _concluded(
+    running: asyncio.Task[tuple[T, BaseException | None]], conclude: Conclude[T]
+) -> None:
+    """Wait for the end of an exchange whose caller is gone, and *conclude* it."""
+    await _outlast({running}, lambda: None)
+    if running.cancelled():  # before anything was sent
+        return
+    try:
+        came, error = running.result()
+    except TransportError as failed:
+        await conclude(failed.failure)
+    else:
+        if error is None:
+            await conclude(came)
 
 
 def _current_task() -> asyncio.Task[Any]:

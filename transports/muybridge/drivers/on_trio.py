@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import trio
 
-from .runtime import FOREVER, Work
+from .runtime import FOREVER, Conclude, Work
 
 T = TypeVar("T")
 
@@ -47,7 +47,12 @@ class TrioRuntime:
         """Let other tasks run, and be cancelled if the caller has been."""
         await trio.lowlevel.checkpoint()
 
-    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
+    async def unbroken(
+        self,
+        exchange: Coroutine[Any, Any, T],
+        sent: Callable[[], bool],  # noqa: ARG002  as said
+        conclude: Conclude[T] | None = None,  # noqa: ARG002  as said
+    ) -> T:
         """Await *exchange*: under trio the transport shields it, from its very first byte on."""
         return await exchange
 

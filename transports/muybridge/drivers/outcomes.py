@@ -86,6 +86,11 @@ class AsyncOutcomes:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            try:
+                self._driver.runtime.now()
+            except RuntimeError:  # the event loop is gone, and with it the team
+                return
         await self._end(error)
 
     def __aiter__(self) -> Self:

@@ -31,10 +31,15 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from muybridge_protocol.http import TransportFailure
+
 T = TypeVar("T")
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 """What a worker does: an async function."""
+
+Conclude = Callable[[T | TransportFailure], Coroutine[Any, Any, None]]
+"""An async function that takes the end of an exchange whose caller is gone."""
 
 FOREVER = math.inf
 """A moment that never arrives."""
@@ -68,7 +73,12 @@ class Runtime(Protocol):
         """Let others run, and be cancelled if the caller has been."""
         ...
 
-    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:
+    async def unbroken(
+        self,
+        exchange: Coroutine[Any, Any, T],
+        sent: Callable[[], bool],
+        conclude: Conclude[T] | None = None,
+    ) -> T:
         """Await *exchange* to its end, whoever is cancelled, once any of it is *sent*.
 
         Under trio the transport shields it. An event loop whose shields do not hold runs it in a
@@ -78,6 +88,8 @@ class Runtime(Protocol):
         Args:
             exchange: A coroutine: what sends a request and reads its response.
             sent: Tells whether any byte of the request may have been sent.
+            conclude: Takes the end of the exchange if the caller's coroutine is closed meanwhile,
+                where the exchange goes on without it.
         """
         ...
 

@@ -76,10 +76,14 @@ class StreamOpening(Drive[OpenStream]):
         return self._reply, self._tracker, self._booking
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
+        is_closed = False
         try:
             self._operation = await self._exchange(request, deadline, self._open)
+        except GeneratorExit:
+            is_closed = True  # nothing can be awaited
+            raise
         finally:
-            if self._booking is not None:
+            if self._booking is not None and not is_closed:
                 await self._booking.record()
         await self._driver.runtime.raise_cancellation()
         if self._reply is None:

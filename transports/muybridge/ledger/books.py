@@ -164,7 +164,7 @@ class Booking:
     async def arm(self) -> TransportFailure | BrokenOff | None:
         """Reserve what the operation consumes. Return None, or why it must not be sent.
 
-        Raises nothing.
+        Raises nothing, unless its coroutine is closed.
         """
         # Each attempt has an entry of its own, so that no outcome of one ever reaches another.
         if self._is_used:
@@ -176,6 +176,8 @@ class Booking:
             return TransportFailure(
                 phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
             )
+        except GeneratorExit:  # the coroutine is closed: nothing can be awaited
+            raise
         except BaseException as error:  # noqa: BLE001  the driver raises it again
             if isinstance(error, NameHeld) and self._if_held is not None:
                 return self._if_held

@@ -1,0 +1,178 @@
+"""Coroutines of calls that are closed, by whoever drives them or with their event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import muybridge
+from muybridge_protocol.events import Ambiguous
+from processes import environment
+from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+
+KEY = "sk-canary-5e1fa0b7c2d94"
+IMAGE = muybridge.ImgaRequest(model="imga", prompt="a horse")
+CREATED = json.dumps({"id": "task-1", "object": "imga", "created": 1, "status": "queued"}).encode()
+
+Call = Callable[[muybridge.AsyncClient], Coroutine[Any, Any, object]]
+
+CALLS: dict[str, Call] = {
+    "create": lambda client: client.create(IMAGE),
+    "create_once": lambda client: client.create_once("horse", IMAGE),
+    "run": lambda client: client.run(IMAGE),
+}
+
+
+class Held:
+    """Answers a create only when it may.
+
+    Args:
+        answer: Sends the answer.
+    """
+
+    def __init__(self, answer: Callable[[Peer], object]) -> None:
+        self.arrived = threading.Event()
+        self.may_answer = threading.Event()
+        self._answer = answer
+
+    def __call__(self, peer: Peer) -> None:
+        """Play the script to a connection."""
+        peer.read_request()
+        self.arrived.set()
+        self.may_answer.wait(10)
+        self._answer(peer)
+
+
+def accept(peer: Peer) -> None:
+    peer.send(reply_bytes(200, CREATED))
+
+
+async def close_under_way(client: muybridge.AsyncClient, call: Call, held: Held) -> None:
+    """Close the coroutine of a *call* while its create is under way, and let it end."""
+    task = asyncio.create_task(call(client))
+    await asyncio.to_thread(held.arrived.wait, 10)
+    coroutine = task.get_coro()
+    assert coroutine is not None
+    coroutine.close()
+    task.cancel()
+    await asyncio.wait([task])
+    held.may_answer.set()
+    await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("ledger", [None, "ledger"])
+def test_closed_while_its_create_is_under_way(
+    call: Call, ledger: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response is read to its end, the id is told and recorded, and nothing is sent again."""
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "default"))
+    held = Held(accept)
+    told: list[str] = []
+
+    async def main(url: str) -> None:
+        client = muybridge.AsyncClient(
+            KEY,
+            url,
+            on_submitted=lambda task: told.append(task.id),
+            ledger=None if ledger is None else tmp_path / ledger,
+        )
+        async with client:
+            await close_under_way(client, call, held)
+            assert told == ["task-1"]
+            assert [task.id for task in client.interrupted_tasks] == ["task-1"]
+            if call is CALLS["create_once"]:
+                assert getattr(await call(client), "id", None) == "task-1"
+
+    with ScriptedServer(held) as server:
+        asyncio.run(main(server.url))
+        assert server.posts == 1
+
+
+def test_closed_and_then_lost() -> None:
+    """If the response is lost after that, the create is reported as ambiguous."""
+    held = Held(Peer.reset)
+    events: list[object] = []
+
+    async def main(url: str) -> None:
+        async with muybridge.AsyncClient(KEY, url, on_event=events.append) as client:
+            await close_under_way(client, CALLS["create"], held)
+
+    with ScriptedServer(held) as server:
+        asyncio.run(main(server.url))
+        assert server.posts == 1
+    assert [type(event) for event in events].count(Ambiguous) == 1
+
+
+STOPS = """
+import asyncio, gc, os, sys
+import muybridge
+
+IMAGE = muybridge.ImgaRequest(model="imga", prompt="a horse")
+url, call = sys.argv[1:]
+os.environ["MUYBRIDGE_LEDGER"] = "ledger"
+
+async def main():
+    async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", url, text_base_url=url) as client:
+        if call == "create":
+            await client.create(IMAGE)
+        elif call == "create_once":
+            await client.create_once("horse", IMAGE)
+        elif call == "run_all":
+            async with client.run_all([IMAGE]) as outcomes:
+                async for _ in outcomes:
+                    pass
+        elif call == "text":
+            await client.generate_content("textg-2.5-pro", "a horse")
+        elif call == "stream":
+            async with client.stream_generate_content("textg-2.5-pro", "a horse"):
+                pass
+        elif call == "group":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(client.create(IMAGE))
+                group.create_task(client.create_once("horse", IMAGE))
+
+async def stop():
+    await asyncio.to_thread(sys.stdin.readline)
+    loop.stop()
+
+loop = asyncio.new_event_loop()
+tasks = [loop.create_task(main()), loop.create_task(stop())]
+loop.run_forever()
+loop.close()
+del tasks, loop
+gc.collect()
+"""
+
+
+@pytest.mark.parametrize("call", ["create", "create_once", "run_all", "text", "stream", "group"])
+def test_a_loop_that_is_stopped_and_closed(call: str, tmp_path: Path) -> None:
+    """A program that closes its event loop under a call is told about money, and nothing else."""
+    held = Held(Peer.hang)
+    with ScriptedServer(held) as server:
+        program = subprocess.Popen(  # noqa: S603  our own program
+            [sys.executable, "-W", "ignore::ResourceWarning", "-c", STOPS, server.url, call],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+        )
+        try:
+            assert held.arrived.wait(30)
+            said = program.communicate("\n", timeout=30)[1]
+        finally:
+            held.may_answer.set()
+            program.kill()
+    assert program.returncode == 0
+    assert "RuntimeError" not in said
+    assert "Traceback" not in said
+    assert ("it may have been accepted" in said) == (call not in ("text", "stream"))
