@@ -28,7 +28,6 @@ HEARD: dict[str, Callable[[GenerateContentResponse], Any]] = {
     "its content": lambda answer: answer.content,
     "a candidate": lambda answer: answer.candidates[0],
     "its text": lambda answer: answer.text,
-    "its record": lambda answer: answer.raw,
     "the record of its content": lambda answer: answer.raw["candidates"][0]["content"],
 }
 
@@ -63,6 +62,10 @@ def test_what_is_not_a_whole_answer_is_refused(client: AnyClient) -> None:
             "received": (stream.received(), r"talk\.hear\(muybridge\.collect\(chunks\)\)"),
             "chat": (client.chat_completions(ASKED), r"muybridge\.next_messages"),
             "messages": (client.messages({"max_tokens": 9, **ASKED}), r"muybridge\.next_messages"),
+            "a record": (
+                client.generate_content(MODEL, TALK).raw,
+                r"talk\.hear\(muybridge\.GenerateContentResponse\(record\)\)",
+            ),
             "nothing": (None, "use the response of generate_content"),
             "a number": (5, "use the response of generate_content"),
         }
@@ -82,9 +85,8 @@ def test_an_empty_answer_is_refused(answer: Any) -> None:
 def test_a_blocked_prompt_has_no_answer(client: AnyClient) -> None:
     """The error says why, as that of `text` does."""
     response = client.generate_content(MODEL, "[text:blocked]")
-    for answer in (response, response.raw):
-        with pytest.raises(NoText, match="The prompt was blocked"):
-            TALK.hear(answer)
+    with pytest.raises(NoText, match="The prompt was blocked"):
+        TALK.hear(response)
 
 
 def test_a_stream_is_collected_first() -> None:

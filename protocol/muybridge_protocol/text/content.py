@@ -251,10 +251,6 @@ class Spoken(Protocol):
         ...
 
 
-Answer = Content | Spoken | Mapping[str, Any] | str
-"""A model's answer, as a user has it: the response or a part of it that is a whole answer."""
-
-
 @attrs.frozen
 class Conversation:
     """A conversation so far, as an immutable value: each method returns a new one.
@@ -277,13 +273,14 @@ class Conversation:
         """Return the conversation with *turns* added. Strings, files and parts are the user's."""
         return attrs.evolve(self, turns=(*self.turns, *as_turns(turns)))
 
-    def hear(self, answer: Answer) -> Self:
+    def hear(self, answer: Content | Spoken | Mapping[str, Any] | str) -> Self:
         """Return the conversation with the model's *answer* added.
 
         Empty parts and null fields are omitted, because a request may not send them.
 
         Args:
-            answer: The response, one of its candidates, its content, its text, or its record.
+            answer: The response, one of its candidates, its content as a value or a record, or its
+                text.
 
         Raises:
             InvalidRequest: The answer has no parts, so a request with it would be refused. Or it
@@ -301,36 +298,35 @@ class Conversation:
         turn = attrs.evolve(answer, parts=parts, role=MODEL, extra=extra)
         return attrs.evolve(self, turns=(*self.turns, turn))
 
-    def _as_content(self, answer: object) -> Content:
-        from muybridge_protocol.text.responses import (  # noqa: PLC0415  it needs this module
-            GenerateContentChunk,
-            GenerateContentResponse,
-        )
-
-        given: Any = answer
-        is_record = isinstance(answer, Mapping)
+    def _as_content(self, answer: Any) -> Content:
         if isinstance(answer, str):
             return Content(answer if answer.strip() else (), MODEL)
-        if is_record and ("candidates" in given or "promptFeedback" in given):
-            return GenerateContentResponse(given).content
-        if is_record and "parts" in given:
-            return structure(given, Content)
-        is_stream = hasattr(given, "received")
-        is_piece = is_stream or isinstance(answer, GenerateContentChunk | list | tuple)
-        content: object = None if is_piece else getattr(given, "content", given)
-        if isinstance(content, Content):
+        if "parts" in _record(answer):
+            return structure(_record(answer), Content)
+        content = getattr(answer, "content", answer)
+        if isinstance(content, Content) and getattr(answer, "is_whole", True):
             return content
-        hint = "use the response of generate_content, or its text"
-        if is_stream:
-            is_async = hasattr(given, "__aiter__")
-            hint = f"use talk.hear({'await ' if is_async else ''}stream.collect())"
-        elif is_piece:
-            hint = "use talk.hear(muybridge.collect(chunks)) with all chunks of the stream"
-        elif is_record:
-            hint = "use muybridge.next_messages to continue chat completions or messages"
-        message = f"{shown(given)} is not a whole answer"
-        problem = Problem(f"contents[{len(self.turns)}]", given, "type", message, hint)
+        message, hint = f"{shown(answer)} is not a whole answer", _how_to_hear(answer)
+        problem = Problem(f"contents[{len(self.turns)}]", answer, "type", message, hint)
         raise InvalidRequest("text", [problem])
+
+
+def _record(answer: object) -> Mapping[str, Any]:
+    return cast("JsonObject", answer) if isinstance(answer, Mapping) else {}
+
+
+def _how_to_hear(answer: Any) -> str:
+    """Return what to write to hear *answer*, which is not a whole one."""
+    if hasattr(answer, "received"):
+        collected = "await stream.collect()" if hasattr(answer, "__aiter__") else "stream.collect()"
+        return f"use talk.hear({collected})"
+    if isinstance(answer, list | tuple) or hasattr(answer, "is_whole"):
+        return "use talk.hear(muybridge.collect(chunks)) with all chunks of the stream"
+    if {"candidates", "promptFeedback"} & _record(answer).keys():
+        return "use talk.hear(muybridge.GenerateContentResponse(record))"
+    if _record(answer):
+        return "use muybridge.next_messages to continue chat completions or messages"
+    return "use the response of generate_content, or its text"
 
 
 def _without_nulls(part: Part) -> Part:

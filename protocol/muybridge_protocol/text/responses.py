@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain, groupby, pairwise
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import attrs
 
@@ -102,9 +102,13 @@ class Candidate:
     index: int = attrs.field(default=0, repr=False, metadata=wire(_index))
     raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, metadata=ours())
 
-    @cached_property
+    @property
     def content(self) -> Content:
         """Its content, which may have no parts."""
+        return self._content  # pyright takes no cached property for `Spoken`
+
+    @cached_property
+    def _content(self) -> Content:
         record = as_object(self.raw.get("content"))
         if record is None:
             return Content((), MODEL)
@@ -172,6 +176,9 @@ class GenerateContentResponse:
     """
 
     raw: JsonObject = attrs.field(repr=False)
+
+    is_whole: ClassVar[bool] = True
+    """Whether it is a whole answer, and not a piece of one."""
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -258,6 +265,8 @@ class GenerateContentResponse:
 @attrs.frozen(repr=False)
 class GenerateContentChunk(GenerateContentResponse):
     """A piece of a streamed response, which more pieces may follow."""
+
+    is_whole: ClassVar[bool] = False
 
     @property
     def text(self) -> str:
