@@ -241,11 +241,11 @@ def _contradictory(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (_contradictory, "is damaged .*Restore it from a copy"),
-        (_torn, "Restore it from a copy"),
-        (_overwritten, "Restore it from a copy"),
+        (_contradictory, "is damaged .*Repair it if you can"),
+        (_torn, "Repair it if you can"),
+        (_overwritten, "Repair it if you can"),
         (_empty, "no journal of a batch"),
-        (_text, "Restore it from a copy"),
+        (_text, "Repair it if you can"),
         (_another, "no journal of a batch"),
         (_newer, "upgrade muybridge"),
     ],

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
 from muybridge.batch.recovery import UNKNOWN_END, recover, release, release_item
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, ReplySlot, Runner
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
@@ -98,17 +98,12 @@ def test_an_older_reply_is_not_taken_for_the_last_one(folder: Path) -> None:
         assert (found.state, found.reason) == (State.AMBIGUOUS, UNKNOWN_END)
 
 
-@pytest.mark.parametrize(
-    ("owner", "attempt"), [("another", 1), ("dead", 2)], ids=["another's", "of a later create"]
-)
-def test_only_the_reply_to_an_items_own_create_is_read(
-    owner: str, attempt: int, folder: Path
-) -> None:
+def test_only_the_reply_to_an_items_own_create_is_read(folder: Path) -> None:
     """A side file that is not about this create of this runner changes nothing."""
     with SqliteJournal(folder) as journal:
         armed_by(journal, "dead")
-        path = kept(folder, owner, KeptReply(number=1, attempt=attempt, status=200, body=REPLY))
-        (folder / "journal" / f"runner-{owner}").touch()
+        path = kept(folder, "another", KeptReply(number=1, attempt=1, status=200, body=REPLY))
+        (folder / "journal" / "runner-another").touch()
         assert [entry.state for entry in recover(journal, SERVICE, folder / FOLDER, but="x")] == [
             State.AMBIGUOUS
         ]
@@ -199,13 +194,17 @@ def test_a_late_reply_to_an_item_that_was_sent_again_is_a_stray(
         assert b"task-1" in (stray.token or "").encode() + (stray.reply or b"")
 
 
-def test_a_reply_to_an_item_that_is_gone_stops_nothing(folder: Path) -> None:
-    """A side file about an item that the journal does not have keeps no other from recovery."""
+@pytest.mark.parametrize(("number", "attempt"), [(99, 1), (1, 2)], ids=["item", "create"])
+def test_a_reply_that_the_journal_does_not_know(number: int, attempt: int, folder: Path) -> None:
+    """A response to a create that the journal has not recorded shows that it is an older copy."""
     with SqliteJournal(folder) as journal:
         armed_by(journal, "dead")
-        kept(folder, "dead", KeptReply(number=99, attempt=1, status=200, body=REPLY))
-        (entry,) = recover(journal, SERVICE, folder / FOLDER, but="another")
-        assert (entry.number, entry.state, entry.reason) == (1, State.AMBIGUOUS, UNKNOWN_END)
+        reply = KeptReply(number=number, attempt=attempt, status=200, body=REPLY)
+        path = kept(folder, "dead", reply)
+        with pytest.raises(JournalOutdated, match=r"reply-dead-0 belongs to: it is an older copy"):
+            recover(journal, SERVICE, folder / FOLDER, but="another")
+        assert path.exists()
+        assert journal.entry(1).state is State.ARMED
 
 
 def test_a_reply_to_an_item_that_cannot_be_read(tmp_path: Path) -> None:

@@ -373,7 +373,7 @@ def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_p
     assert (report.counts, server.posts) == ({State.DOWNLOADED: 3}, 3)
     assert server.doubles == []
     left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
-    assert left == ["incoming", "journal.sqlite3"]
+    assert [name.partition("-")[0] for name in left] == ["incoming", "journal.sqlite3", "runner"]
 
 
 def _in_any_thread(folder: Path) -> sqlite3.Connection:

@@ -74,7 +74,7 @@ def test_several_responses_at_once(
     holder.close()
     server.on_create = lambda _: None
     assert run(server, None).counts == {State.DOWNLOADED: 6}
-    assert (server.posts, server.doubles, left(tmp_path)) == (6, [], [])
+    assert (server.posts, server.doubles, left(tmp_path)) == (6, [], ["runner"])
 
 
 @pytest.mark.parametrize("method", ["keep", "conclude"])
@@ -101,7 +101,7 @@ def test_before_and_after_each_entry(
     assert left(tmp_path) == (["reply", "runner"] if method == "keep" else ["runner"])
     holder.close()
     assert run(server, None).counts == {State.DOWNLOADED: 3}
-    assert (server.posts, server.doubles, left(tmp_path)) == (3, [], [])
+    assert (server.posts, server.doubles, left(tmp_path)) == (3, [], ["runner"])
 
 
 def test_a_part_of_a_response(run: Run, holder: Holder, tmp_path: Path) -> None:
@@ -163,6 +163,6 @@ def test_a_side_file_that_cannot_be_read_stops_the_run(
         patched.setattr(Path, "read_bytes", refused)
         with pytest.raises(JournalUnusable, match="may hold the response to a paid request"):
             run(server, None)
-    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner"])
+    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner", "runner"])
     assert run(server, None).counts == {State.DOWNLOADED: 2}
     assert (server.posts, server.doubles) == (2, [])

@@ -55,7 +55,7 @@ def test_a_worker_finishes_the_batch(
     ]
     assert (server.posts, server.doubles) == (6, [])
     with shared.open() as journal:
-        assert not list((tmp_path / "out" / f"journal-{journal.id}").glob("r*"))
+        assert not list((tmp_path / "out" / f"journal-{journal.id}").glob("reply-*"))
         assert journal.owners() == []
 
 

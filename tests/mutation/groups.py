@@ -249,10 +249,12 @@ _ALL = (
             f"{_BATCH}.postgres.journal",
             f"{_BATCH}.postgres.rates",
             f"{_BATCH}.postgres.tables",
+            f"{_BATCH}.postgres.written",
             f"{_BATCH}.limits.spending",
         ),
         (
             "tests/batch/test_connections.py",
+            "tests/batch/test_older_copies.py",
             "tests/batch/test_postgres_items.py",
             "tests/batch/test_postgres_journal.py",
             "tests/batch/test_prepared_statements.py",

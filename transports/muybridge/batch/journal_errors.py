@@ -21,6 +21,10 @@ class JournalAway(JournalUnusable):
     """The journal's database cannot be reached at the moment."""
 
 
+class JournalOutdated(JournalUnusable):
+    """The journal lacks what was recorded in it: it is an older copy of itself, or a new one."""
+
+
 class JournalMissing(JournalUnusable):
     """There is no journal in the folder."""
 
@@ -50,10 +54,33 @@ class UnknownAmount(OverBudget):
 
 
 DAMAGED: Final = (
-    "Nothing more is sent. Restore it from a copy, or look in your account for the batch's tasks: "
-    "a new batch would pay for them again."
+    "Nothing more is sent. Repair it if you can, or look in your account for the batch's tasks. A "
+    "copy does not know what was paid for since it was made, and a new batch knows nothing: they "
+    "would pay for it again."
 )
 """What to do about a journal that cannot be trusted."""
+
+
+OUTDATED: Final = (
+    "{name} lacks what this process has recorded: an older copy has taken its place. Nothing more "
+    "is sent. Put the latest one back. What it lacks is in your account alone: the older copy "
+    "would pay for it again."
+)
+REPLACED: Final = (
+    "{name} was removed or replaced while it was in use. Nothing more is sent. Put the latest one "
+    "back. An older copy does not know what was paid for since it was made, and a new batch knows "
+    "nothing: they would pay for it again."
+)
+_OLDER_THAN: Final = (
+    "{name} lacks what {file} belongs to: it is an older copy, or a new journal. Nothing more is "
+    "sent. Put the latest one back. If there is none, look in your account for the tasks that it "
+    "lacks, because it would pay for them again; remove that file to use this journal all the same."
+)
+
+
+def older_than(file: Path, name: str) -> JournalOutdated:
+    """Return the error that the journal *name* does not know what *file* beside it is about."""
+    return JournalOutdated(_OLDER_THAN.format(name=name, file=file))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import closing
 from types import TracebackType
 from typing import Self
 
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
 from muybridge.batch.port import Journal, SharedJournal
 
 _BEATS = 3
@@ -27,7 +27,7 @@ class Lease:
         journal: The batch's journal.
         worker: The worker, registered.
         recover: Recovers the items of dead workers, given a journal.
-        lost: Called by the thread if the worker was declared dead.
+        lost: Called by the thread if the worker was declared dead, or the journal is an older copy.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Lease:
         journal: SharedJournal,
         worker: str,
         recover: Callable[[Journal], object],
-        lost: Callable[[ClaimLost], None],
+        lost: Callable[[ClaimLost | JournalOutdated], None],
     ) -> None:
         self._journal = journal
         self._worker = worker
@@ -65,7 +65,7 @@ class Lease:
                     while not self._ended.wait(pause):
                         mine.renew(self._worker)
                         self._recover(mine)
-            except ClaimLost as error:
+            except (ClaimLost, JournalOutdated) as error:
                 self._lost(error)
                 return
             except JournalUnusable:

@@ -75,6 +75,7 @@ def opened(
             items = None  # it has them
         known = 0 if items is None else check_same_items(journal, items)
         runner = stack.enter_context(Runner(place))
+        journal.register(runner.name, runner.note)
 
         def start_over() -> None:
             if settings.local:

@@ -12,7 +12,7 @@ again, except a response that it could not take, which waits in a file on the wo
 scheduler, the recovery and the decisions of people know this port alone. `SqliteJournal` implements
 it for one machine, and `muybridge.testing.journal_conformance` checks an implementation.
 
-Money depends on five rules, which every implementation keeps:
+Money depends on six rules, which every implementation keeps:
 
 **Each step is durable, conditional and whole.** When a call returns, what it wrote survives a power
 cut. A step names the state that the item must be in and the worker that must own it, and changes
@@ -34,13 +34,18 @@ says, or that there is none, has the step compare it (`judged`), because a respo
 between the two. And a task belongs to one item, unless items share it on purpose: the journal
 checks that in the step that sets it, because two may try at the same time.
 
+**An older copy of itself takes nothing.** A backup that is put back does not know what was paid for
+since it was made. A worker counts its writes, in a row of its own that nobody else writes, and each
+write fails with `JournalOutdated` if the row has fewer than were confirmed. Nothing else shows it:
+numbers of rows are handed out again, and others may have written since.
+
 Beside the items, a journal keeps the request rate that everybody shares who uses it. Permits are
 acquired in portions, so that most requests cost no write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -109,6 +114,7 @@ class Journal(Protocol):
     """The journal of one batch, open.
 
     Every method may raise `JournalUnusable`: it cannot be read or written. Nothing more is sent.
+    Every method that writes may raise `JournalOutdated`, which is one.
     """
 
     @property
@@ -182,8 +188,24 @@ class Journal(Protocol):
 
     # Workers
 
-    def register(self, worker: str) -> None:
-        """Record that *worker* is at work. Its id was never used before."""
+    def register(self, worker: str, note: Callable[[int], object] | None = None) -> None:
+        """Record that *worker* is at work. Its id was never used before.
+
+        From now on, whatever is written through this journal first checks that the last write of
+        the worker is still there, in the same transaction.
+
+        Args:
+            worker: The worker.
+            note: Called with the number of its writes after each of them.
+        """
+        ...
+
+    def has_written(self, worker: str, writes: int) -> bool:
+        """Whether the journal has so many writes of *worker*; an older copy of it has not."""
+        ...
+
+    def forget(self, worker: str) -> None:
+        """Forget *worker*, which has ended, unless it owns items."""
         ...
 
     def renew(self, worker: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken, older_than
 from muybridge.batch.journaled_create import judge_kept_reply, taken_task, verdict
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
@@ -48,6 +49,9 @@ def recover(journal: Journal, service: Service, place: Path, *, but: str) -> lis
 
     Responses that the journal could not take are recorded first, if they are on this machine.
 
+    Raises:
+        JournalOutdated: It lacks what workers on this machine have recorded.
+
     Args:
         journal: The batch's journal.
         service: Where the batch's tasks are.
@@ -60,19 +64,33 @@ def recover(journal: Journal, service: Service, place: Path, *, but: str) -> lis
         if dead is None:
             continue
         with dead:
-            for kept in dead.replies():
+            if dead.writes is not None and not journal.has_written(worker, dead.writes):
+                raise older_than(dead.path, journal.name)
+            for path, kept in dead.replies():
+                _check_known(journal, path, kept)
                 _take_over(journal, kept, service, worker)
             if journal.bury(worker, ended=dead.was_here):
                 found += release(journal, service, worker)
+                if dead.was_here:
+                    journal.forget(worker)
     return found
+
+
+def _check_known(journal: Journal, path: Path, kept: KeptReply) -> None:
+    """Check that the journal knows the create whose response is in *path*.
+
+    Raises:
+        JournalOutdated: It does not, so it is an older copy, which would pay again.
+    """
+    with suppress(LookupError):
+        if journal.entry(kept.number).attempt >= kept.attempt:
+            return
+    raise older_than(path, journal.name)
 
 
 def _take_over(journal: Journal, kept: KeptReply, service: Service, worker: str) -> None:
     """Copy a response from a side file to the journal, if it belongs to the last create."""
-    try:
-        entry = journal.entry(kept.number)
-    except LookupError:
-        return
+    entry = journal.entry(kept.number)
     reply: dict[str, Any] = {"reply_status": kept.status, "reply": kept.body}
     while entry.owner == worker:
         if (entry.state, entry.attempt, entry.reply) != (State.ARMED, kept.attempt, None):

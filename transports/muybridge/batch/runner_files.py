@@ -3,6 +3,9 @@
 A runner is one process at work on a batch. As long as it lives, it holds a lock on a file of its
 own. A process that gets another runner's lock knows that it is dead, and may take over its items.
 
+The file says how much the journal has confirmed to the runner, and stays until the next one has
+seen that the journal still has it. So an older copy of the journal is noticed.
+
 A `ReplySlot` is a file that gets its full size before the first create is sent. It holds a response
 until the journal has taken it, and keeps it if the journal cannot: because the disk is full, or
 another process holds it.
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +34,8 @@ from muybridge_protocol.records.json import RAW_LIMIT
 
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""
+_REMEMBERED: Final = 20 * 24 * 3600.0
+_LONGEST_NUMBER: Final = 20
 _HEADER: Final = 256
 _SIZE: Final = _HEADER + RAW_LIMIT
 
@@ -128,6 +134,7 @@ class Runner:
         self._place = place
         self._slots: list[ReplySlot] = []
         self.name: str = ""
+        self._has_written = False
         self.leaves_something = False
         """Whether the journal misses something, so that the next run has to look."""
 
@@ -158,7 +165,7 @@ class Runner:
     ) -> None:
         for slot in self._slots:
             slot.close()
-        if not self.leaves_something and not self.keeps_replies:
+        if not (self.leaves_something or self.keeps_replies or self._has_written):
             with ignoring_errors(OSError):
                 self._path.unlink()
         self._file.close()
@@ -173,6 +180,17 @@ class Runner:
         """Whether another runner is alive."""
         others = (name for name in known_runners(self._place) if name != self.name)
         return any(_is_alive(self._place, name) for name in others)
+
+    def note(self, writes: int) -> None:
+        """Note that the journal has confirmed so many writes, for whoever comes next.
+
+        It need not outlast a power cut, nor be the last of two threads': a smaller number is true
+        as well.
+        """
+        self._has_written = True
+        with ignoring_errors(OSError):
+            self._file.seek(0)
+            self._file.write(b"%d\n" % writes)
 
     def new_slot(self) -> ReplySlot:
         """Return a new side file."""
@@ -219,12 +237,29 @@ class DeadRunner:
             self._file.close()
 
     @property
+    def path(self) -> Path:
+        """Its file."""
+        return _lock_path(self._place, self._name)
+
+    @property
+    def writes(self) -> int | None:
+        """How many writes the journal had confirmed to it, or None if that is not known.
+
+        After a long time, a shared journal may have forgotten it.
+        """
+        if self._file is None or time.time() - os.fstat(self._file.fileno()).st_mtime > _REMEMBERED:
+            return None
+        self._file.seek(0)
+        lines = self._file.read(_LONGEST_NUMBER).split()
+        return int(lines[0]) if lines and lines[0].isdigit() else None
+
+    @property
     def was_here(self) -> bool:
         """Whether it left its lock on this machine, and so has certainly ended."""
         return self._file is not None
 
-    def replies(self) -> Iterator[KeptReply]:
-        """Yield the responses in its side files.
+    def replies(self) -> Iterator[tuple[Path, KeptReply]]:
+        """Yield its side files that hold responses, and these.
 
         Raises:
             JournalUnusable: A side file cannot be read.
@@ -237,7 +272,7 @@ class DeadRunner:
             ):
                 data = path.read_bytes()
             if (kept := _read_slot(data)) is not None:
-                yield kept
+                yield path, kept
 
     def _side_files(self) -> list[Path]:
         return sorted(self._place.glob(f"reply-{self._name}-*"))

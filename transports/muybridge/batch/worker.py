@@ -332,7 +332,7 @@ async def _turn(
         place = places.spool / f"journal-{journal.id}"
         make_folders(place, mode=0o700)
         with Runner(place) as runner:
-            journal.register(runner.name)
+            journal.register(runner.name, runner.note)
             run = Run(
                 journal=journal,
                 store=places.store,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.journal_errors import JournalMissing, JournalOutdated, JournalUnusable
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
@@ -60,7 +60,8 @@ def journal_errors(context: click.Context, invocation: Invocation) -> Generator[
     except (JournalUnusable, StoreUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
-        say_next_command(invocation)
+        if not isinstance(error, JournalMissing | JournalOutdated):
+            say_next_command(invocation)
         if invocation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
             document({"ok": False, "error": told})

@@ -21,7 +21,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -43,8 +43,10 @@ from muybridge.batch.journal_entries import (
 )
 from muybridge.batch.journal_errors import (
     DAMAGED,
+    OUTDATED,
     ClaimLost,
     JournalMissing,
+    JournalOutdated,
     JournalUnusable,
     StillSending,
 )
@@ -65,6 +67,7 @@ from muybridge.batch.postgres.connecting import (
     telling,
     telling_taken,
 )
+from muybridge.batch.postgres.written import Written
 from muybridge.batch.storable_values import storable
 from muybridge.ledger.budget import Budget, BudgetUse
 from muybridge_protocol.estimates import PriceList
@@ -113,6 +116,7 @@ class PostgresJournal:
         """Where its results go, or None if each worker is told."""
         self._url = url
         self._seconds = lease
+        self._written = Written()
         self._place = named(url)
         self._db = connect(url)
         self._steps = self._db.cursor()  # a new one for each step takes a tenth longer
@@ -184,7 +188,9 @@ class PostgresJournal:
 
     def reopen(self) -> Self:
         """Return another journal of the same batch, with a connection of its own."""
-        return type(self)(self._url, self.batch, lease=self._seconds)
+        again = type(self)(self._url, self.batch, lease=self._seconds)
+        again._written = self._written  # noqa: SLF001  of this class
+        return again
 
     def __enter__(self) -> Self:
         return self
@@ -301,11 +307,15 @@ class PostgresJournal:
 
     # Workers
 
-    def register(self, worker: str) -> None:
-        """Record that *worker* is at work, give it a lease, and forget workers dead for long."""
+    def register(self, worker: str, note: Callable[[int], object] | None = None) -> None:
+        """Record that *worker* is at work, give it a lease, and forget workers dead for long.
+
+        From now on, what is written first checks that the last write of the worker is still there.
+        """
         facts = {"worker": worker, "host": _text(socket.gethostname()), "pid": os.getpid()}
         self._change(schema.FORGET_WORKERS)
         self._change(schema.REGISTER, **facts, lease=self._seconds)
+        self._written.begin(worker, note)
 
     def renew(self, worker: str) -> None:
         """Extend the lease of *worker*.
@@ -313,8 +323,19 @@ class PostgresJournal:
         Raises:
             ClaimLost: It was declared dead.
         """
-        if not self._change(schema.RENEW, worker=worker, lease=self._seconds):
+        mark = self._written.mark(worker)
+        if not self._change(schema.RENEW, worker=worker, lease=self._seconds, **mark):
+            self._check_fresh(mark)
             raise ClaimLost(f"worker {worker} was declared dead: its items are another one's.")
+        self._written.confirm(mark)
+
+    def has_written(self, worker: str, writes: int) -> bool:
+        """Whether the journal has so many writes of *worker*; an older copy of it has not."""
+        return bool(self._rows(schema.HAS_WRITTEN, worker=worker, writes=writes))
+
+    def forget(self, worker: str) -> None:
+        """Forget *worker*, which has ended, unless it owns items."""
+        self._change(schema.FORGET, worker=worker)
 
     def bury(self, worker: str, *, ended: bool) -> bool:
         """Declare *worker* dead if it has ended or its lease has expired; tell whether it is."""
@@ -347,18 +368,21 @@ class PostgresJournal:
             creates: Whether it may be a task to create.
             besides: Numbers of items to skip.
         """
-        passed = [*besides]
+        passed, mark = [*besides], self._written.mark(owner)
         free = [State(row[1]) for row in sorted(self._rows(schema.FREE, besides=passed))]
         for state in free:
             if state is State.QUEUED and not creates:
                 continue
             after = State.CLAIMED if state is State.QUEUED else state
-            steps = {"owner": owner, "state": state, "after": after, "besides": passed}
+            steps = {"owner": owner, "state": state, "after": after, "besides": passed, **mark}
             # In one statement: what is read later may belong to another worker by then.
             with telling(self._place), self._db.change():
                 taken = self._entries(f"{schema.TAKE} {_RETURNED}", **steps)
             if taken:
+                self._written.confirm(mark)
                 return taken[0]
+        if free:
+            self._check_fresh(mark)
         return None
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -374,11 +398,14 @@ class PostgresJournal:
             OverBudget: It does not fit into the budget. Nothing was recorded.
         """
         facts = {"owner": by, "number": entry.number, "attempt": attempt, "lasts": lasts}
+        mark = self._written.mark(by)
         with self._counting():
-            if not self._change(schema.ARM, **facts):
+            if not self._change(schema.ARM, **facts, **mark):
+                self._check_fresh(mark)
                 raise ClaimLost(f"{entry.label} is not this worker's any more. It was not sent.")
             if self._has_budget:
                 budgets.reserve(self._db, self._id, entry.number)
+        self._written.confirm(mark)
 
     def move(
         self,
@@ -594,14 +621,31 @@ class PostgresJournal:
     def _count_change(
         self, statement: str, number: int, values: Mapping[str, object], *, releases: bool
     ) -> bool:
-        """Do the same, and release what the item has reserved if that is what it means."""
-        if not (releases and self._has_budget):
-            return self._change(statement, **values)
-        with self._transaction():
-            changed = self._change(statement, **values)
-            if changed:
+        """Take a step, and release what the item has reserved if that is what it means.
+
+        Raises:
+            JournalOutdated: It lacks what was written before.
+        """
+        mark = self._written.mark_of(values["by"])
+        with self._transaction() if releases and self._has_budget else nullcontext():
+            changed = self._change(statement, **values, **mark)
+            if changed and releases and self._has_budget:
                 budgets.release(self._db, self._id, number)
+        if changed:
+            self._written.confirm(mark)
+        else:
+            self._check_fresh(mark)
         return changed
+
+    def _check_fresh(self, mark: Mapping[str, object]) -> None:
+        """Check that the journal has what was written before.
+
+        Raises:
+            JournalOutdated: It is an older copy of itself.
+        """
+        known = {"worker": mark["me"], "writes": mark["writes"]}
+        if mark["me"] is not None and not self._rows(schema.HAS_WRITTEN, **known):
+            raise JournalOutdated(OUTDATED.format(name=self.name))
 
     def _counting(self) -> AbstractContextManager[None]:
         """Return a context that is a transaction, if the batch has a budget."""

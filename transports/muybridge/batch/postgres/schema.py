@@ -57,6 +57,7 @@ CREATE TABLE muybridge_workers (
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     lease float8 NOT NULL,
     lease_until timestamptz NOT NULL,
+    writes bigint NOT NULL DEFAULT 0,
     buried_at timestamptz
 );
 CREATE TABLE muybridge_items (
@@ -153,15 +154,24 @@ INSERT INTO muybridge_schema VALUES ({VERSION});
 """  # noqa: S608  our own names
 
 # The row lock makes whoever declares the worker dead wait for this statement, or this statement
-# find it dead. MATERIALIZED keeps the planner from running a part once for each row.
+# find it dead. An older copy of the database has fewer writes of the worker than were confirmed.
 _ALIVE: Final = """
-    me AS MATERIALIZED (
-        SELECT 1 FROM muybridge_workers
-        WHERE id = %(owner)s AND batch = %(batch)s
+    me AS (
+        UPDATE muybridge_workers SET writes = writes + 1
+        WHERE id = %(owner)s AND batch = %(batch)s AND writes >= %(writes)s
             AND buried_at IS NULL AND lease_until > clock_timestamp()
-        FOR SHARE
+        RETURNING 1
     )
 """
+_FRESH: Final = """
+    me AS (
+        UPDATE muybridge_workers SET writes = writes + 1
+        WHERE id = %(me)s AND batch = %(batch)s AND writes >= %(writes)s
+        RETURNING 1
+    )
+"""
+_IF_FRESH: Final = "(%(me)s::text IS NULL OR EXISTS (SELECT 1 FROM me))"
+"""A person who decides is no worker, and has written nothing before."""
 
 COUNTS: Final = """
 SELECT state, sum(items)::bigint FROM muybridge_counts WHERE batch = %(batch)s
@@ -178,12 +188,27 @@ ORDER BY batches.id <> %(batch)s LIMIT 1
 FORGET_WORKERS: Final = """
 DELETE FROM muybridge_workers AS workers
 WHERE batch = %(batch)s
-    AND coalesce(buried_at, lease_until) < clock_timestamp() - interval '1 hour'
+    AND coalesce(buried_at, lease_until) < clock_timestamp() - interval '30 days'
     AND NOT EXISTS (
         SELECT 1 FROM muybridge_items WHERE batch = %(batch)s AND owner = workers.id
     )
 """
-"""Workers that have been dead for long and own nothing. A worker that is not known is dead, too."""
+"""Workers that have been dead for long and own nothing. A worker that is not known is dead, too.
+
+Others are forgotten by the next worker on their machine, which first checks what they have written.
+"""
+
+FORGET: Final = """
+DELETE FROM muybridge_workers AS workers
+WHERE id = %(worker)s AND batch = %(batch)s AND NOT EXISTS (
+    SELECT 1 FROM muybridge_items WHERE batch = %(batch)s AND owner = workers.id
+)
+"""
+
+HAS_WRITTEN: Final = """
+SELECT 1 FROM muybridge_workers
+WHERE id = %(worker)s AND batch = %(batch)s AND writes >= %(writes)s
+"""
 
 REGISTER: Final = """
 INSERT INTO muybridge_workers (id, batch, host, pid, lease, lease_until)
@@ -194,8 +219,9 @@ VALUES (
 """
 
 RENEW: Final = """
-UPDATE muybridge_workers SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
-WHERE id = %(worker)s AND batch = %(batch)s AND buried_at IS NULL
+UPDATE muybridge_workers
+SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s), writes = writes + 1
+WHERE id = %(worker)s AND batch = %(batch)s AND writes >= %(writes)s AND buried_at IS NULL
 """
 
 BURY: Final = """
@@ -247,14 +273,15 @@ WHERE EXISTS (SELECT 1 FROM me) AND batch = %(batch)s AND number = %(number)s
 """  # noqa: S608  our own names
 """With `owner =`, the database may read all that the worker owns, in place of one item."""
 
-MOVE: Final = """
-UPDATE muybridge_items SET state = %(after)s{facts}
-WHERE batch = %(batch)s AND number = %(number)s AND state = %(before)s
+MOVE: Final = f"""
+WITH {_FRESH}
+UPDATE muybridge_items SET state = %(after)s{{facts}}
+WHERE {_IF_FRESH} AND batch = %(batch)s AND number = %(number)s AND state = %(before)s
     AND owner IS NOT DISTINCT FROM %(by)s
     AND (%(after)s <> 'queued' OR %(before)s <> 'ambiguous'
         OR sending_until IS NULL
         OR sending_until <= least(clock_timestamp(), to_timestamp(%(wall)s::float8)))
-"""
+"""  # noqa: S608  our own names
 """The last condition holds up a person who resubmits while the create may be under way.
 
 The database's clock may have been set forward meanwhile, so the person's machine must agree.
@@ -272,11 +299,12 @@ WHERE batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
     AND sending_until > now_here
 """
 
-REPORT_LATE: Final = """
-UPDATE muybridge_items SET state = %(after)s{facts}
-WHERE batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
+REPORT_LATE: Final = f"""
+WITH {_FRESH}
+UPDATE muybridge_items SET state = %(after)s{{facts}}
+WHERE {_IF_FRESH} AND batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
     AND attempt = %(attempt)s AND armed_by = %(by)s
-"""
+"""  # noqa: S608  our own names
 
 UNKNOWN_NEEDS: Final = """
 SELECT number, state, family, body, needs FROM muybridge_items

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -32,8 +33,11 @@ from muybridge.batch.journal_entries import (
 )
 from muybridge.batch.journal_errors import (
     DAMAGED,
+    OUTDATED,
+    REPLACED,
     ClaimLost,
     JournalMissing,
+    JournalOutdated,
     JournalUnusable,
     TaskTaken,
     Unstorable,
@@ -71,6 +75,8 @@ _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
 _COLUMNS_OF_ITEMS: Final = "PRAGMA table_info(items)"
 _OF_A_STRAY: Final = tuple(wire_names(Stray))
+_HAS_WRITTEN: Final = "SELECT 1 FROM runners WHERE name = ? AND writes >= ?"
+_WRITE: Final = "UPDATE runners SET writes = writes + 1 WHERE name = ? AND writes >= ?"
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
 _AS_JUDGED: Final = "".join(f" AND {name} IS ?" for name in JUDGED)
 
@@ -102,6 +108,9 @@ class SqliteJournal:
         self.folder = folder
         self.path: Path = folder / FOLDER / NAME
         self._has_failed = False
+        self._runner: str | None = None
+        self._writes = 0
+        self._note: Callable[[int], object] | None = None
         self.lease: float | None = None
         """Runners hold a lock as long as they live."""
         self.send_within: float = math.inf
@@ -112,6 +121,7 @@ class SqliteJournal:
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
         if writes:
             sqlite.remove_unfinished(self.path)
+        self._file = self.path.stat()
         with self._telling():
             self._db = sqlite.connect(self.path, patience)
             try:
@@ -262,8 +272,23 @@ class SqliteJournal:
             raise LookupError(f"there is no item {number}")
         return found[0]
 
-    def register(self, worker: str) -> None:
-        """Do nothing: *worker* holds a lock."""
+    def register(self, worker: str, note: Callable[[int], object] | None = None) -> None:
+        """Count what is written from now on for *worker*, which holds a lock."""
+        with self._writing() as db:
+            db.execute("INSERT INTO runners VALUES (?, 0)", (worker,))
+        self._runner, self._writes, self._note = worker, 0, note
+        if note is not None:
+            note(0)
+
+    def has_written(self, worker: str, writes: int) -> bool:
+        """Whether the journal has so many writes of *worker*; an older copy of it has not."""
+        with self._telling():
+            return bool(self._db.execute(_HAS_WRITTEN, (worker, writes)).fetchone())
+
+    def forget(self, worker: str) -> None:
+        """Forget *worker*, which has ended."""
+        with self._writing() as db:
+            db.execute("DELETE FROM runners WHERE name = ?", (worker,))
 
     def renew(self, worker: str) -> None:
         """Do nothing: *worker* holds a lock."""
@@ -476,7 +501,13 @@ class SqliteJournal:
             yield self._db
             return
         with self._telling(), sqlite.transaction(self._db) as db:
+            if not self._has_last_write(db):
+                raise JournalOutdated(OUTDATED.format(name=self.path))
             yield db
+        if self._runner is not None:
+            self._writes += 1
+            if self._note is not None:
+                self._note(self._writes)
 
     @contextmanager
     def _telling(self) -> Generator[None, None, None]:
@@ -488,7 +519,24 @@ class SqliteJournal:
             raise JournalUnusable(f"{self.path} is damaged ({error}). {DAMAGED}") from error
         except sqlite3.Error as error:
             self._has_failed = True
+            if self._is_replaced():
+                raise JournalOutdated(REPLACED.format(name=self.path)) from error
             raise JournalUnusable(sentence(self.path, error)) from error
+
+    def _has_last_write(self, db: sqlite3.Connection) -> bool:
+        """Count a write of the runner, if its last one is still there."""
+        if self._runner is None:
+            return True
+        return db.execute(_WRITE, (self._runner, self._writes)).rowcount == 1
+
+    def _is_replaced(self) -> bool:
+        """Whether the file at its path is not the one that was opened."""
+        try:
+            return not os.path.samestat(self.path.stat(), self._file)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
 
     def _check(self) -> None:
         """Refuse a file that is not an intact journal."""

@@ -6,6 +6,7 @@ from typing import Final
 
 VERSION: Final = 1
 APPLICATION: Final = 0x6D757962  # "muyb"
+# `runners` counts the transactions of each, so that it notices an older copy.
 SCHEMA: Final = """
 CREATE TABLE batch (service TEXT NOT NULL);
 CREATE TABLE items (
@@ -34,6 +35,7 @@ CREATE TABLE items (
     task TEXT
 );
 CREATE INDEX open_items ON items (state, owner);
+CREATE TABLE runners (name TEXT PRIMARY KEY, writes INTEGER NOT NULL) WITHOUT ROWID;
 """
 OWN_TASKS: Final = "CREATE UNIQUE INDEX IF NOT EXISTS own_tasks ON items (task)"
 """A task belongs to one item. One that items share is not in this column."""
