@@ -393,7 +393,8 @@ def test_a_folder_that_was_left_behind_is_used(tmp_path: Path) -> None:
 
 def test_unfinished_journals_are_swept_up(folder: Path) -> None:
     """An unfinished journal is removed by the next process that opens the finished one."""
-    for name in ("journal.sqlite3.0123.new", "journal.sqlite3.0123.new-journal"):
+    unfinished = "journal.sqlite3.0123456789abcdef"
+    for name in (f"{unfinished}.new", f"{unfinished}.new-journal"):
         (folder / "journal" / name).write_bytes(b"half")
     SqliteJournal(folder).close()
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]

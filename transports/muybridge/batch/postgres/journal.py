@@ -653,7 +653,7 @@ class PostgresJournal:
 
     @contextmanager
     def _transaction(self) -> Generator[None, None, None]:
-        with telling(self._place), self._db.changing():
+        with telling(self._place), self._written.whole(), self._db.changing():
             yield
 
     def _select(self, rest: str, **values: object) -> list[Entry]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -42,6 +43,18 @@ class Written:
         if mark["me"] is not None:
             self._counts[mark["me"]] += 1
             self._tell(mark["me"])
+
+    @contextmanager
+    def whole(self) -> Generator[None, None, None]:
+        """Take back what the block confirms if it fails, because the transaction is undone."""
+        before = dict(self._counts)
+        try:
+            yield
+        except BaseException:
+            self._counts.update(before)
+            if self._last is not None:
+                self._tell(self._last)
+            raise
 
     def _tell(self, worker: str) -> None:
         if self._note is not None and worker == self._last:
