@@ -897,10 +897,17 @@ EQUIVALENT: dict[_Key, str] = {
         "nothing is read from the file, or written to it",
     ),
     **dict.fromkeys(
-        _swapped(
-            "muybridge.ledger.sqlite_store",
-            'salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]',
-            ("[0]", "[-1]"),
+        (
+            *_swapped(
+                "muybridge.ledger.sqlite_store",
+                'salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]',
+                ("[0]", "[-1]"),
+            ),
+            *_swapped(
+                "muybridge.ledger.sqlite_store",
+                "self._newest = self._newest if newest is None else newest[0]",
+                ("[0]", "[-1]"),
+            ),
         ),
         _ONE_COLUMN,
     ),
