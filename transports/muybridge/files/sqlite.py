@@ -86,7 +86,7 @@ def create(path: Path, patience: float, fill: Callable[[sqlite3.Connection], Non
 
 def remove_unfinished(path: Path) -> None:
     """Remove what processes have left that were killed while they created the file at *path*."""
-    for unfinished in path.parent.glob(f"{escape(path.name)}.{'[0-9a-f]' * 16}.new*"):
+    for unfinished in path.parent.glob(f"{escape(path.name)}.[0-9a-f]*.new*"):
         with ignoring_errors(OSError):
             unfinished.unlink()
 
