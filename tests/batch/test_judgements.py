@@ -41,6 +41,7 @@ class Begun:
         self.server = server
         self.place = place
         self.spool = spool
+        self.told: list[batch.BatchEvent] = []
 
     def begin(self, count: int) -> None:
         """Record the items."""
@@ -52,10 +53,11 @@ class Begun:
 
     def resume(self) -> batch.Report | batch.SharedReport:
         """Work on it until nothing is left to do."""
+        self.told.clear()
         with Client(KEY, self.server.url, poll_interval=0.005) as client:
             if isinstance(self.place, SharedBatch):
-                return batch.work(client, self.place, self.spool)
-            return batch.run(client, None, self.place)
+                return batch.work(client, self.place, self.spool, on_event=self.told.append)
+            return batch.run(client, None, self.place, on_event=self.told.append)
 
     def arm(self, count: int, by: str = "dead") -> list[Entry]:
         """Let a worker arm items and die before a response has arrived."""
@@ -132,8 +134,23 @@ def test_a_response_arrives_while_others_are_judged(begun: Begun) -> None:
     begun.meanwhile(State.ARMED, f"reply_status = 200, reply = {reply}")
     assert begun.resume().counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
     assert begun.server.posts == 0
+    assert [event.item for event in begun.told if event.what == "ambiguous"] == [1]
     with open_journal(begun.place) as journal:
         assert journal.entry(2).task_id == "task-of-2"
+
+
+def test_an_item_is_sent_again_while_responses_are_judged(begun: Begun) -> None:
+    """A response is that of one create: it says nothing about one that was sent meanwhile."""
+    begun.begin(2)
+    begun.lose(2)
+    with open_journal(begun.place) as journal:
+        for entry in [*journal.entries()]:
+            step = (entry, State.AMBIGUOUS, State.AMBIGUOUS)
+            journal.move(*step, by=None, reply_status=200, reply=begun.accept(entry.number))
+    begun.meanwhile(State.AMBIGUOUS, "attempt = 2, reply_status = NULL, reply = NULL")
+    assert begun.resume().counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+    with open_journal(begun.place) as journal:
+        assert [entry.task_id for entry in journal.entries()] == ["task-of-1", None]
 
 
 @contextmanager
@@ -188,7 +205,7 @@ def machine() -> Generator[Nursery, None, None]:
         yield starting
 
 
-@pytest.mark.parametrize("written_by", ["its worker", "its machine"])
+@pytest.mark.parametrize("written_by", ["its worker", "its machine", "its machine, too late"])
 def test_a_response_is_recorded_while_another_machine_judges(
     written_by: str,
     server: BillingServer,
@@ -201,7 +218,7 @@ def test_a_response_is_recorded_while_another_machine_judges(
 
     The response is recorded in between: by the worker that received it, whose lease has run out and
     which is killed then; or by a worker that is started again where that one was killed, and has
-    the response in its spool.
+    the response in its spool. That one may come too late, after it has read the item in time.
     """
     submit(server, shared, 1)
     workers: list[threading.Thread] = []
@@ -216,16 +233,20 @@ def test_a_response_is_recorded_while_another_machine_judges(
         workers[-1].start()
 
     begun, armed = Begun(server, shared, tmp_path), list[Entry]()
-    if written_by == "its machine":
+    if written_by != "its worker":
         order = {"url": server.url, "database": shared.url, "folder": str(tmp_path / "one")}
         assert machine.run(**order, kill_at="after holding the reply") == -9
         postgres.execute("UPDATE muybridge_workers SET lease_until = '-infinity'", url=shared.url)
     else:
         armed = begun.arm(1)
     with held(postgres, shared.url) as (wait, release):
-        start("slow", "two")
+        start("slow", "one" if written_by == "its machine, too late" else "two")
         wait(4711)
-        if written_by == "its machine":
+        if written_by == "its machine, too late":
+            start("other", "two")
+            workers[1].join()
+            assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+        elif written_by == "its machine":
             start("first", "one")
             wait(4712)
         else:

@@ -397,10 +397,11 @@ class Scheduler:
         from muybridge.batch.limits.spending import needs_of  # noqa: PLC0415  few runs have a budget
 
         books, body = self._driver.books, read_object(entry.body)
+        if books is None:
+            return False
         item = NewItem(name=entry.name, stem=entry.stem, family=entry.family, body=body)
-        needs = {} if books is None else needs_of(item, books.prices)
-        budgets = () if books is None else books.budgets
-        return any(needs[one] is None for budget in budgets for one in budget.limits)
+        needs = needs_of(item, books.prices)
+        return any(needs[one] is None for budget in books.budgets for one in budget.limits)
 
     def _take_broken(self, work: ItemWork, sent: Dispatch[int], broken: BrokenOff) -> None:
         """Take an exchange that something other than the network interrupted."""
