@@ -15,10 +15,12 @@ import pytest
 
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, State
+from muybridge.batch.decisions.items import apply, step_of
 from muybridge.batch.journal_entries import Entry
 from muybridge.batch.shared import open_journal
 from muybridge.batch.sqlite.journal import FOLDER, NAME
 from muybridge_protocol.errors import InvalidIdentifier
+from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 
 from .billing import BillingServer
@@ -290,29 +292,43 @@ def test_a_response_that_nobody_has_judged(begun: Begun) -> None:
     assert begun.server.posts == 0
 
 
-def test_two_people_adopt_one_task(begun: Begun) -> None:
-    """However many adopt a task at the same time, it becomes that of one item."""
-    rounds = 12
-    begun.begin(2 * rounds)
-    begun.lose(2 * rounds)
-    for first in range(1, 2 * rounds, 2):
-        ready = threading.Barrier(2)
-        refused: list[str] = []
+def test_a_task_is_adopted_between_the_check_and_the_record(begun: Begun) -> None:
+    """A task that was free when a decision was checked may be taken when it is recorded."""
+    begun.begin(2)
+    begun.lose(2)
+    task = Task(id="task-7", family="imgb")
+    with open_journal(begun.place) as journal:
+        first, second = (
+            step_of(journal, entry, batch.Choice.ADOPT, task) for entry in [*journal.entries()]
+        )
+        assert apply(journal, first).task_id == "task-7"
+        with pytest.raises(batch.CannotResolve, match="task task-7 belongs to another item"):
+            apply(journal, second)
+        assert journal.counts() == {State.SUBMITTED: 1, State.AMBIGUOUS: 1}
 
-        task = f"task-{first}"
-        people = [
-            threading.Thread(target=_adopt, args=(begun, number, task, ready, refused))
-            for number in (first, first + 1)
+
+def test_several_people_adopt_one_task(begun: Begun) -> None:
+    """However many adopt a task at the same time, it becomes that of one item."""
+    rounds, people = 12, 4
+    begun.begin(rounds * people)
+    begun.lose(rounds * people)
+    for number in range(rounds):
+        ready = threading.Barrier(people)
+        refused: list[str] = []
+        task = f"task-{number}"
+        adopting = [
+            threading.Thread(target=_adopt, args=(begun, item, task, ready, refused))
+            for item in range(number * people + 1, (number + 1) * people + 1)
         ]
-        for person in people:
+        for person in adopting:
             person.start()
-        for person in people:
+        for person in adopting:
             person.join()
-        assert len(refused) == 1, refused
-        assert task in refused[0]
+        assert len(refused) == people - 1, refused
+        assert all(task in said for said in refused)
     with open_journal(begun.place) as journal:
         tasks = [entry.task_id for entry in journal.entries() if entry.task_id is not None]
-    assert len(tasks) == len({*tasks}) == rounds
+    assert sorted(tasks) == sorted(f"task-{number}" for number in range(rounds))
 
 
 def _adopt(
