@@ -131,7 +131,7 @@ def test_killed_at(step: str, nursery: Nursery, tmp_path: Path) -> None:
     assert audit.interrupted == (step in IN_FLIGHT)
     assert audit.states[State.DOWNLOADED] == 3 - audit.interrupted
     left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
-    assert left == ["incoming", "journal.sqlite3"]
+    assert [name.partition("-")[0] for name in left] == ["incoming", "journal.sqlite3", "runner"]
 
 
 RECOVERING = ("before moving on", "after moving on")

@@ -15,6 +15,7 @@ from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken
 from muybridge.batch.journaled_create import judge_kept_reply, taken_task, verdict
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
+from muybridge.files.durable import sync_folders
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.service import Service
 
@@ -71,8 +72,10 @@ def recover(journal: Journal, service: Service, place: Path, *, but: str) -> lis
                 _take_over(journal, kept, service, worker)
             if journal.bury(worker, ended=dead.was_here):
                 found += release(journal, service, worker)
-                if dead.was_here:
-                    journal.forget(worker)
+        if dead.was_here:
+            # Its file must not outlast what the journal knows of it, not even in a power cut.
+            sync_folders(place)
+            journal.forget(worker)
     return found
 
 
