@@ -262,9 +262,10 @@ def _instead_of(source: object) -> str:
 
 
 def warn_caller(message: str, kind: type[Warning]) -> None:
-    """Warn, and point at the first caller outside this package."""
+    """Warn, and point at the first caller outside these packages."""
+    ours = ("muybridge.", "muybridge_protocol.")
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("muybridge."):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, kind, stacklevel=level)
 
