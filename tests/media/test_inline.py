@@ -325,3 +325,22 @@ def test_files_in_place_of_urls(given: list[object]) -> None:
     body = {"model": "imgb-2", "prompt": "A horse", "image_urls": given}
     (problem,) = find_family("imgb").check(body).problems
     assert "with muybridge.load_media(path) for a file" in problem.accepted
+
+
+def test_requests_with_files_are_values() -> None:
+    """A request with a file can be hashed, copied, pickled and shown, and has a digest."""
+    data = FILES["PNG"][0]
+
+    def request(media: str | InlineMedia) -> VidgRequest:
+        return VidgRequest(model="vidg_video3", prompt="-", image_urls=[media])
+
+    made = request(load_media(data))
+    assert made == request(load_media(bytearray(data)))
+    assert made != request(load_media(FILES["JPEG"][0]))
+    for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):  # noqa: S301  our own
+        assert (other, hash(other), other.to_body()) == (made, hash(made), made.to_body())
+    as_text = request(load_media(data).data_uri())
+    assert made.to_body() == as_text.to_body()
+    assert made.digest() == as_text.digest()
+    assert VidgRequest.from_body(made.to_body()) == as_text
+    assert len(repr(made)) < 200
