@@ -259,3 +259,22 @@ def test_where_json_breaks_off(invoke: Invoke) -> None:
     ended = invoke("validate", input=b'{"family": "imga"\n{}\n')
     (wrong,) = json.loads(ended.stdout.splitlines()[0])["errors"]
     assert wrong["message"] == "it is not JSON: Expecting ',' delimiter (column 18)"
+
+
+@pytest.mark.parametrize("option", ["--quiet", "-q"])
+def test_quietly(invoke: Invoke, option: str) -> None:
+    """Quietly, only the lines of invalid items are printed; the exit codes are the same."""
+    loud = invoke("validate", input=b"\n".join(LINES))
+    quiet = invoke("validate", option, input=b"\n".join(LINES))
+    wrong = [line for line in loud.stdout.splitlines() if not json.loads(line)["ok"]]
+    assert (quiet.exit_code, quiet.stdout.splitlines()) == (loud.exit_code, wrong)
+    assert 0 < len(wrong) < len(loud.stdout.splitlines())
+    good = invoke("validate", option, input=GOOD * 3)
+    assert (good.exit_code, good.output) == (0, "")
+
+
+def test_an_empty_file_quietly(invoke: Invoke, tmp_path: Path) -> None:
+    """A file without an item is invalid, and said to be so quietly, too."""
+    (tmp_path / "a.jsonl").touch()
+    ended = invoke("validate", "--quiet", "a.jsonl")
+    assert (ended.exit_code, json.loads(ended.stdout)["ok"]) == (1, False)

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also check the pictures, videos and sounds of valid items, as check does.",
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print only the lines of invalid items.")
 @insecure_downloads
 @click.pass_context
-def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
+def validate(context: click.Context, file: BinaryIO, *, media: bool, quiet: bool) -> None:
     """Check requests without sending anything.
 
     FILE has the format of `muybridge batch run`, which accepts it if it is valid here: JSON lines
@@ -70,7 +71,8 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
             told = where | _judge(item, client, folder_of(file), own)
             sound = sound and told["ok"]
             empty = False
-            write(json.dumps(told) + "\n")
+            if not (quiet and told["ok"]):
+                write(json.dumps(told) + "\n")
     if empty and path_of(file) is not None:
         sound = False
         write(json.dumps(_empty()) + "\n")
