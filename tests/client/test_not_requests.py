@@ -78,7 +78,10 @@ def test_what_is_not_a_task(
 ) -> None:
     """Anything but a task is rejected by its type, and nothing is sent."""
     more = (tmp_path,) if call == "download" else ()
-    with pytest.raises(TypeError, match="the task must be a Task, a Result, a token or an id, not"):
+    wanted = "the task must be a Task, a Result, a token or an id"
+    if call == "download":
+        wanted = "a download needs a result, a task, an id, a token or a URL"
+    with pytest.raises(TypeError, match=f"{wanted}, not"):
         list(getattr(make_client(world), call)(value, *more))
     assert world.seen == []
 
