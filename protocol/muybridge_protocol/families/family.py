@@ -268,6 +268,34 @@ class Family:
         """Return the model *name*, or None if the tables do not know it."""
         return None if name is None else self._models_by_name.get(name)
 
+    def defaults_of(self, model: Model) -> dict[str, object]:
+        """Return the service's defaults that every request of *model* may send, by wire name.
+
+        A field that the model does not take has none, nor has one of two alternatives: the default
+        would be refused beside the other one.
+        """
+        from muybridge_protocol.rules.relations import Alternatives  # noqa: PLC0415  only schemas ask
+
+        pairs = [pair for pair in self.relations if isinstance(pair, Alternatives)]
+        alternatives = {wire for pair in pairs for wire in (pair.one, pair.other)}
+        defaults: dict[str, object] = {}
+        for field in self.fields:
+            value = model.defaults.get(field.wire, field.service_default)
+            rules = (*field.rules, *model.limits.get(field.wire, ()))
+            if value is None or field.wire in alternatives or field.problem(value, rules):
+                continue
+            defaults[field.wire] = value
+        return defaults
+
+    def default_of(self, field: Field) -> object:
+        """Return the service's default of *field* that a request of any model may send, or None.
+
+        Clients that are made from a schema send the defaults that it states.
+        """
+        default = field.service_default
+        found = (self.defaults_of(model).get(field.wire) for model in self.models)
+        return default if all(value == default for value in found) else None
+
     def pacing_of(self, model: str | None) -> Pacing:
         """Return how often to poll a task of *model*."""
         known = self.model(model)

@@ -22,7 +22,7 @@ from muybridge_protocol.rules.relations import (
     RequiredFor,
     Requires,
 )
-from muybridge_protocol.rules.values import PixelSize, ValueRule
+from muybridge_protocol.rules.values import PixelSize, ValueRule, both
 
 
 def body_schema(family: Family) -> JsonObject:
@@ -49,8 +49,9 @@ def body_schema(family: Family) -> JsonObject:
 def _property(family: Family, field: Field) -> JsonObject:
     schema = value_schema(field.kind, field.rules)
     schema["description"] = " ".join(_sentences(family, field))
-    if field.service_default is not None:
-        schema["default"] = field.service_default
+    default = family.default_of(field)
+    if default is not None:
+        schema["default"] = default
     if any(alias.legacy == field.wire for alias in family.aliases):
         schema["deprecated"] = True
     return schema
@@ -68,6 +69,7 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
     for alias in family.aliases:
         if alias.legacy == field.wire:
             yield f"Together with {alias.field} it is accepted only with the same value."
+    yield from _words_of_default(family, field)
     if field.wire == "model":
         for model in family.models:
             billing = f"billed {model.billing}" if model.billing else ""
@@ -112,11 +114,32 @@ def _model_limits(family: Family) -> Iterator[JsonObject]:
         yield {"if": chosen, "then": {"properties": limits}}
 
 
+def _models_by_default(family: Family, field: Field) -> dict[object, list[str]]:
+    """Return the models with each default of *field*, if it does not have one for all of them."""
+    shared: dict[object, list[str]] = {}
+    if family.default_of(field) is None:
+        for model in family.models:
+            value = family.defaults_of(model).get(field.wire)
+            if value is not None:
+                shared.setdefault(value, []).append(model.name)
+    return shared
+
+
+def _words_of_default(family: Family, field: Field) -> Iterator[str]:
+    """Yield a default that not every request may send, in words."""
+    shared = _models_by_default(family, field)
+    for value, models in shared.items():
+        yield f"Default {value} for {both(models)}."
+    if not shared and field.service_default != family.default_of(field):  # it has an alternative
+        yield f"If it and its alternative are left out, the service takes {field.service_default}."
+
+
 def _model_defaults(family: Family) -> Iterator[JsonObject]:
-    for model in family.models:
-        if model.defaults:
-            defaults = {wire: {"default": value} for wire, value in model.defaults.items()}
-            yield {"if": _model_among([model.name]), "then": {"properties": defaults}}
+    """Yield each default that not all models have, with the models that have it."""
+    for field in family.fields:
+        for value, models in _models_by_default(family, field).items():
+            then = {"properties": {field.wire: {"default": value}}}
+            yield {"if": _model_among(models), "then": then}
 
 
 def _model_among(models: Sequence[str]) -> JsonObject:

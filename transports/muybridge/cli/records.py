@@ -70,7 +70,7 @@ def family_record(family: Family) -> dict[str, Any]:
         **attributes(family, "name", "media", "create_path", "resolution"),
         "duration": family.duration or None,
         **attributes(family, "makes_audio", "body_shown", "pacing", "retention"),
-        "fields": [_field_record(field) for field in family.fields],
+        "fields": [_field_record(family, field) for field in family.fields],
         "relations": [_named_record(relation) for relation in family.relations],
         **attributes(family, "aliases", "ineffective"),
         "models": [model_record(family, model) for model in family.models],
@@ -80,11 +80,6 @@ def family_record(family: Family) -> dict[str, Any]:
 
 def model_record(family: Family, model: Model) -> dict[str, Any]:
     """Return everything the tables say about *model*, with its own limits and its family's."""
-    defaults = {
-        field.wire: field.service_default
-        for field in family.fields
-        if field.service_default is not None
-    }
     return {
         "family": family.name,
         **attributes(model, "name", "note"),
@@ -95,18 +90,18 @@ def model_record(family: Family, model: Model) -> dict[str, Any]:
             if field.wire != "model"
         },
         "own_limits": sorted(model.limits),
-        "defaults": {**defaults, **model.defaults},
+        "defaults": family.defaults_of(model),
         "pacing": unstructure(model.pacing or family.pacing),
         **attributes(family, "retention", "notes"),
     }
 
 
-def _field_record(field: Field) -> dict[str, Any]:
+def _field_record(family: Family, field: Field) -> dict[str, Any]:
     return {
         "name": field.wire,
         "type": field.kind,
         **attributes(field, "required"),
-        "default": field.service_default,
+        "default": family.default_of(field),
         "rules": _rule_records(field.rules),
         **attributes(field, "doc"),
     }
