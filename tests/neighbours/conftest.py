@@ -17,7 +17,7 @@ KEY = "sk-canary-0123456789"
 PICTURE = b"a picture"
 # niquests takes urllib3's name, so that it has an environment of its own.
 collect_ignore = (
-    ["test_mocks.py", "test_instrumentation.py", "test_replaced_parts.py"]
+    ["test_mocks.py", "test_instrumentation.py", "test_replaced_parts.py", "test_sentry.py"]
     if find_spec("niquests")
     else ["test_niquests.py"]
 )
