@@ -18,6 +18,7 @@ pytest.importorskip("obstore", reason="obstore is not installed")
 
 ACCESS_KEY = "AKIA-the-access-key"
 SECRET_KEY = "the-secret-of-the-access-key"  # noqa: S105  of a bucket in memory
+_LONG_AGO = "Sat, 15 Jun 1878 12:00:00 GMT"
 
 
 class Fault(StrEnum):
@@ -28,6 +29,8 @@ class Fault(StrEnum):
     DENIED = "not stored, 403"
     STORED_AND_LOST = "stored, then 500"
     UNCONDITIONAL = "stored, whatever is there"
+    TAKEN = "not stored, 412, whatever is there"
+    FORGOTTEN = "not stored, 200"
 
 
 class S3:
@@ -36,6 +39,7 @@ class S3:
     Attributes:
         fault: Gives the fault for a PUT of the object with this path.
         puts: The paths of the objects that were to be stored.
+        anything: What is answered to every GET, or None for what was stored.
     """
 
     def __init__(self) -> None:
@@ -50,6 +54,7 @@ class S3:
     def reset(self) -> None:
         """Forget everything, and begin with the empty bucket `studio`."""
         self.fault: Callable[[str], Fault] = lambda _: Fault.NONE
+        self.anything: bytes | None = None
         self.puts: list[str] = []
         self._ask("POST", "/moto-api/reset")
         self._ask("PUT", "/studio")
@@ -106,6 +111,11 @@ class S3:
         path = environ["PATH_INFO"]
         is_object = environ["REQUEST_METHOD"] == "PUT" and path.count("/") > 1
         fault = Fault.NONE
+        if environ["REQUEST_METHOD"] == "GET" and self.anything is not None:
+            length = str(len(self.anything))
+            head = [("ETag", '"0"'), ("Last-Modified", _LONG_AGO), ("Content-Length", length)]
+            start("200 OK", head)
+            return [self.anything]
         if is_object:
             self.puts.append(path.removeprefix("/studio/"))
             fault = self.fault(path)
@@ -114,6 +124,12 @@ class S3:
                 return _refuse(start, "503 Slow Down", "SlowDown")
             case Fault.DENIED:
                 return _refuse(start, "403 Forbidden", "InvalidAccessKeyId")
+            case Fault.TAKEN:
+                return _refuse(start, "412 Precondition Failed", "PreconditionFailed")
+            case Fault.FORGOTTEN:
+                environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"] or 0))
+                start("200 OK", [("ETag", '"0"'), ("Content-Length", "0")])
+                return []
             case Fault.UNCONDITIONAL:
                 environ.pop("HTTP_IF_NONE_MATCH", None)
             case Fault.STORED_AND_LOST:

@@ -80,7 +80,60 @@ def test_results_are_objects(
     told = {event.item: event.detail for event in events if event.what is What.DOWNLOADED}
     assert told[2] == f"{OUT}/h2-2.png (h2.png is another file)"
     left = [path.name for path in (tmp_path / "spool").rglob("*") if path.is_file()]
-    assert left == []
+    assert [name for name in left if not name.startswith("runner-")] == []
+
+
+@pytest.mark.parametrize("anything", [None, b"a page"], ids=["404", "200"])
+def test_a_server_that_refuses_every_object(
+    anything: bytes | None, server: BillingServer, s3: S3, shared: SharedBatch, work: Work
+) -> None:
+    """It seems to have every object already, and returns none: nothing is paid for."""
+    submit(server, shared, 1)
+    s3.fault = lambda _: Fault.TAKEN
+    s3.anything = anything
+    with pytest.raises(StoreUnusable, match="does not return what was stored there"):
+        work(server, shared)
+    assert server.posts == 0
+
+
+def test_names_come_to_an_end(
+    server: BillingServer,
+    s3: S3,
+    shared: SharedBatch,
+    work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that has every name, with another object, is not asked without end."""
+    monkeypatch.setattr("muybridge.batch.stores.s3._NAMES", 5, raising=False)
+    submit(server, shared, 1)
+
+    def taken(path: str) -> Fault:
+        s3.anything = None if path.endswith("muybridge") else b"another"
+        return Fault.NONE if path.endswith("muybridge") or len(s3.puts) > 100 else Fault.TAKEN
+
+    s3.fault = taken
+    events: list[BatchEvent] = []
+    report = work(server, shared, on_event=events.append, seconds=1)
+    assert report.counts == {State.COMPLETED: 1}
+    assert "5 names such as h1.png are taken" in (report.entries[0].reason or "")
+    assert len(set(s3.puts)) == 1 + 5
+
+
+def test_a_result_that_is_not_kept(
+    server: BillingServer, s3: S3, shared: SharedBatch, work: Work, tmp_path: Path
+) -> None:
+    """What a server reports as stored and does not return stays on this machine, unrecorded."""
+    submit(server, shared, 1)
+    s3.fault = lambda path: Fault.NONE if path.endswith("muybridge") else Fault.FORGOTTEN
+    report = work(server, shared)
+    assert report.counts == {State.COMPLETED: 1}
+    assert "does not return it" in (report.entries[0].reason or "")
+    (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")
+    assert kept.read_bytes() == picture(server, 1)
+    s3.fault = lambda _: Fault.NONE
+    assert work(server, shared).counts == {State.DOWNLOADED: 1}
+    assert s3.objects() == {"horses/h1.png": picture(server, 1)}
+    assert server.posts == 1
 
 
 def test_while_s3_is_away(server: BillingServer, s3: S3, shared: SharedBatch, work: Work) -> None:

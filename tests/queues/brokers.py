@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import attrs
 import pytest
+from amqp import Message
 from amqp.exceptions import ChannelError
 from kombu import Connection
 from kombu.transport import filesystem
@@ -55,6 +56,17 @@ class Broker:
             except ChannelError:  # Redis keeps no empty queue
                 return True
             return bool(declared.message_count == 0)
+
+    def put(self, raw: bytes) -> None:
+        """Put into the queue what no program of Celery puts there."""
+        with _connection(self.settings) as connection:
+            channel: Any = connection.default_channel
+            if self.name == "files":
+                (Path(channel.data_folder_out) / f"0_{uuid.uuid4()}.{QUEUE}.msg").write_bytes(raw)
+            elif self.name == "Redis":
+                channel.client.lpush(QUEUE, raw)
+            else:
+                channel.basic_publish(Message(raw), routing_key=QUEUE)
 
 
 def _put(channel: Any, queue: str, payload: object, **_: object) -> None:

@@ -29,6 +29,8 @@ _CRASHES = 20
 KILLS = {"prefork": 11, "solo": 6}
 """The fewest kills that hit every moment."""
 SAMPLE = {("prefork", "Redis"), ("solo", "files")}
+RAW = (b"[]", b"{}", b"null", b"\xff{", b"[" * 100_000, b'{"properties": {"delivery_tag": []}}')
+"""What no program of Celery writes into a queue."""
 Kill = Callable[[str, int], Audit]
 
 
@@ -218,6 +220,8 @@ def test_messages_of_others(
     app.send_task(TASK, ("horses",), countdown=10**9)
     app.send_task(TASK, ("horses",), headers={"more": "x" * 9000})
     app.send_task(TASK, ("horses" * 10**6,), compression="gzip")
+    for raw in RAW:
+        broker.put(raw)
     app.send_task(TASK, ("mules",), ignore_result=False)
     app.send_task(TASK, ("horses",))
     results = folder / "results"
@@ -248,6 +252,7 @@ def test_messages_of_others(
         "its eta is more than an hour from now",
         "it is compressed",
         "it has a time limit",
+        "" if broker.name == "RabbitMQ" else "it is not one of Celery's",
         "it asks for other tasks afterwards",
         "There is no batch 'mules'",
     ):

@@ -15,8 +15,10 @@ control shows to anybody.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Final
@@ -41,6 +43,7 @@ except ImportError as _missing:
     ) from _missing
 
 QUEUE: Final = "muybridge"
+_LOG: Final = logging.getLogger("muybridge.batch")
 
 app: Any = _celery.Celery("muybridge")
 app.conf.update(
@@ -148,6 +151,47 @@ def refuse_compression(**_: object) -> None:
     for name in compression.encoders():
         encoder, _name = compression.get_encoder(name)
         compression.register(encoder, _refuse, name)
+
+
+@_signals.worker_init.connect  # type: ignore[untyped-decorator]
+def refuse_unreadable(**_: object) -> None:
+    """Drop what Kombu cannot read as a message of a queue in Redis or in files.
+
+    It would end the worker, and the next one, long before a message is checked.
+    """
+    virtual: Any = import_module("kombu.transport.virtual.base")
+    deliver: Any = virtual.Transport._deliver  # noqa: SLF001  it has no other place for this
+
+    def careful_deliver(transport: Any, raw: Any, queue: Any) -> None:
+        try:
+            message: Any = virtual.Message(raw, channel=next(filter(None, transport.channels)))
+            needed = (
+                hash(message.delivery_tag),
+                message.delivery_info["exchange"],
+                message.delivery_info["routing_key"],
+                {**message.headers},
+            )
+        except Exception:  # noqa: BLE001  it may be anything that somebody has written there
+            needed = None
+        if needed is None:
+            _LOG.error("A message is refused: it is not one of Celery's.")
+        else:
+            deliver(transport, raw, queue)
+
+    virtual.Transport._deliver = careful_deliver  # noqa: SLF001  the same
+    for name in ("redis", "filesystem"):
+        with suppress(ImportError):
+            module: Any = import_module(f"kombu.transport.{name}")
+            module.loads = _read_or_none
+
+
+def _read_or_none(text: Any) -> Any:
+    """Return what *text* is in Kombu's JSON, or None, which is no message."""
+    loads: Any = import_module("kombu.utils.json").loads
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _refuse(_: object) -> bytes:

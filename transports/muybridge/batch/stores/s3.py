@@ -20,7 +20,6 @@ import re
 from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -33,7 +32,7 @@ from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.service import origin_of
 
 try:
-    from obstore.exceptions import AlreadyExistsError, PreconditionError
+    from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
     from obstore.store import S3Store as Bucket
 except ImportError as _missing:
     raise ModuleNotFoundError(
@@ -53,6 +52,8 @@ _SHA256: Final = "sha256"
 _TYPES: Final = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
+_NAMES: Final = 1000
+"""Names that are tried for a result."""
 _LARGEST: Final = 5 * 1024**3
 """Bytes that one PUT may have. S3 takes more only in parts, which replace whatever is there."""
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -102,6 +103,12 @@ class S3Store:
                 f"{self._place}: the server ignores If-None-Match, so results could replace other "
                 "objects. Nothing was sent. Use another server or a folder."
             )
+        # A server may refuse every object as if there were one, or take it and keep nothing.
+        if not self._returns(_PROBE, _PROBE_TEXT):
+            raise StoreUnusable(
+                f"{self._place}: the server does not return what was stored there. Nothing was "
+                "sent. Use another server or a folder."
+            )
 
     def taken_names(self, saved: Path, stem: str) -> list[str]:  # noqa: ARG002  objects say whose they are
         """Return none: each object says whose it is."""
@@ -132,9 +139,16 @@ class S3Store:
             if saved.suffix in _TYPES:
                 marks["Content-Type"] = _TYPES[saved.suffix]
             wanted = name = f"{stem}{saved.suffix}"
-            numbers = count(2)
-            while not self._put(name, data, marks) and not self._has(name, size, marks):
-                name = f"{stem}-{next(numbers)}{saved.suffix}"
+            numbers = iter(range(2, _NAMES + 1))
+            # Also after a PUT that has succeeded: the file is removed as soon as this is recorded.
+            while not self._has(name, size, marks, stored=self._put(name, data, marks)):
+                number = next(numbers, None)
+                if number is None:
+                    raise StoreUnusable(
+                        f"{self._place}: {_NAMES} names such as {wanted} are taken. The result is "
+                        "kept on this machine. Use another prefix."
+                    )
+                name = f"{stem}-{number}{saved.suffix}"
         return Stored(
             name=f"{self._url}/{name}",
             size=size,
@@ -151,14 +165,41 @@ class S3Store:
                 return False
         return True
 
-    def _has(self, name: str, size: int, marks: Mapping[str, str]) -> bool:
-        """Whether the object of this name is of the same task, and has the same content."""
+    def _has(self, name: str, size: int, marks: Mapping[str, str], *, stored: bool) -> bool:
+        """Whether the object of this name is of the same task, and has the same content.
+
+        Raises:
+            StoreUnusable: It is not, although it was just stored.
+        """
+        try:
+            with self._telling():
+                found = self._bucket.get(name)
+                its = {str(key): value for key, value in found.attributes.items()}
+                same = found.meta["size"] == size and all(
+                    its.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
+                )
+        except StoreAway:
+            raise
+        except StoreUnusable as error:
+            raise self._not_kept(name) if stored else error from None
+        if stored and not same:
+            raise self._not_kept(name)
+        return same
+
+    def _not_kept(self, name: str) -> StoreUnusable:
+        return StoreUnusable(
+            f"{self._place}: the server reported {name} as stored and does not return it. The "
+            "result is kept on this machine. Use another server or a folder."
+        )
+
+    def _returns(self, name: str, data: bytes) -> bool:
+        """Whether the object of this name has this content."""
         with self._telling():
-            found = self._bucket.get(name)
-            stored: Mapping[str, str] = {str(key): value for key, value in found.attributes.items()}
-            return found.meta["size"] == size and all(
-                stored.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
-            )
+            try:
+                found = self._bucket.get(name)
+            except (NotFoundError, FileNotFoundError):
+                return False
+            return found.meta["size"] == len(data) and bytes(found.bytes()) == data
 
     @contextmanager
     def _telling(self) -> Generator[None, None, None]:
