@@ -156,16 +156,15 @@ def test_a_picture_that_is_cut(form: str) -> None:
 def media_type(data: bytes) -> str:
     """Return the media type under which a request would send a file."""
     media = muybridge.load_media(data, allow_inline=True)
+    body: dict[str, Any]
     if facts_of(data).kind is MediaKind.VIDEO:
-        body = muybridge.VidcRequest(
-            model="vidc_o3", prompt="-", reference_videos=[media]
-        ).to_body()["referenceVideos"]
+        film = muybridge.VidcRequest(model="vidc_o3", prompt="-", reference_videos=[media])
+        body = film.to_body()
     else:
-        body = muybridge.ImgaRequest(model="imga", prompt="-", image_urls=[media]).to_body()[
-            "image_urls"
-        ]
-    assert isinstance(body, list)
-    return str(body[0]).partition(";")[0].removeprefix("data:")
+        still = muybridge.ImgaRequest(model="imga", prompt="-", image_urls=[media])
+        body = still.to_body()
+    (sent,) = body.get("referenceVideos") or body["image_urls"]
+    return str(sent).partition(";")[0].removeprefix("data:")
 
 
 # Bytes behind the last box of a film.
