@@ -164,7 +164,7 @@ def refuse_unreadable(**_: object) -> None:
 
     def careful_deliver(transport: Any, raw: Any, queue: Any) -> None:
         try:
-            message: Any = virtual.Message(raw, channel=next(filter(None, transport.channels)))
+            message: Any = virtual.Message(raw, channel=transport.channels[0])
             needed = (
                 hash(message.delivery_tag),
                 message.delivery_info["exchange"],

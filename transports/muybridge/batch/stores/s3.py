@@ -32,7 +32,7 @@ from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.service import origin_of
 
 try:
-    from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
     from obstore.store import S3Store as Bucket
 except ImportError as _missing:
     raise ModuleNotFoundError(
@@ -197,7 +197,7 @@ class S3Store:
         with self._telling():
             try:
                 found = self._bucket.get(name)
-            except (NotFoundError, FileNotFoundError):
+            except FileNotFoundError:
                 return False
             return found.meta["size"] == len(data) and bytes(found.bytes()) == data
 
