@@ -77,6 +77,9 @@ def head(*lines: bytes) -> bytes:
         head(b"Transfer-Encoding: gzip") + b"{}",
         head(b"Transfer-Encoding: gzip, chunked") + b"2\r\n{}\r\n0\r\n\r\n",
         head(b"Transfer-Encoding: chunked, chunked") + b"2\r\n{}\r\n0\r\n\r\n",
+        head(b"Content-Encoding: br", b"Content-Length: 2") + b"{}",
+        head(b"Content-Encoding: gzip, gzip", b"Content-Length: 2") + b"{}",
+        head(b"Content-Encoding: gzip", b"Content-Encoding: gzip", b"Content-Length: 2") + b"{}",
         head(b"no colon here", b"Content-Length: 2") + b"{}",
         head(b" folded: first", b"Content-Length: 2") + b"{}",
         head(b"X: folded\r\n later", b"Content-Length: 2") + b"{}",
@@ -85,7 +88,7 @@ def head(*lines: bytes) -> bytes:
     ],
 )
 def test_malformed_head(transport: Transport, whole: bytes) -> None:
-    """A head that leaves the body's end in doubt is malformed, not guessed at."""
+    """A head that leaves the body's end or coding in doubt is malformed, not guessed at."""
     with ScriptedServer([read_request, send(whole), hang]) as server:
         failure = failure_of(transport, post(server.url))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
@@ -96,11 +99,11 @@ def test_malformed_head(transport: Transport, whole: bytes) -> None:
     "coding", [[b"br"], [b"gzip, gzip"], [b"gzip", b"gzip"], [b"aws-chunked, zstd"]]
 )
 def test_undecodable(transport: Transport, coding: list[bytes]) -> None:
-    """A head with a coding that cannot be decoded is passed on, and then its body fails."""
+    """Where nothing was paid, a head with such a coding is passed on, and then its body fails."""
     fields = [b"Content-Encoding: " + value for value in coding]
     whole = head(*fields, b"Content-Length: 2") + b"{}"
     with ScriptedServer([read_request, send(whole), hang]) as server:
-        failure = failure_of(transport, post(server.url))
+        failure = failure_of(transport, get(server.url))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.BODY, True, Reason.MALFORMED)
     assert failure.status == 200
 

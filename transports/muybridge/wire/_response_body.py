@@ -196,19 +196,33 @@ class Inflation:
         self._decoder: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # no other name
 
     @classmethod
-    def of(cls, head: HttpHead) -> Inflation | None:
-        """Return a decoder for the body of a response, or None if it is not coded."""
-        return cls(head.codings) if head.codings else None
+    def of(cls, head: HttpHead, *, paid: bool) -> Inflation | None:
+        """Return a decoder for the body of a response, or None if it is not coded.
+
+        Args:
+            head: The head of the response.
+            paid: Whether it is the response to a paid request.
+
+        Raises:
+            Fault: It cannot be decoded, and the request was paid. What has arrived is then kept as
+                it came, because it may name a task. Otherwise, only reading the body fails: whoever
+                reads the head may do without it.
+        """
+        if not head.codings:
+            return None
+        made = cls(head.codings)
+        if paid and not made._decodable:
+            raise _undecodable()
+        return made
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Decode *piece*, the next of the body; yield at most `PIECE` bytes at a time.
 
         Raises:
-            Fault: The piece violates its coding, or cannot be decoded. The head has been passed on
-                by then, so whoever reads it may do without the body.
+            Fault: The piece violates its coding, or cannot be decoded.
         """
         if not self._decodable:
-            raise Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
+            raise _undecodable()
         decoder = self._decoder
         if decoder is None:
             decoder = zlib.decompressobj(_GZIP if self._gzip else _deflate_format(piece))
@@ -239,6 +253,10 @@ class Inflation:
         """
         if self._decoder is not None and not self._decoder.eof:
             raise Fault(Reason.TRUNCATED, "the body ended inside its content coding")
+
+
+def _undecodable() -> Fault:
+    return Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
 
 
 def _deflate_format(start: bytes) -> int:

@@ -155,7 +155,7 @@ class Reply:
             exchange.remaining()
             opened = self._opened = self._send(exchange, authorization)
             exchange.status, self._head = opened.head.status, opened.head
-            self._body = _decoded(exchange.request.method, opened)
+            self._body = _decoded(exchange.request, opened)
             exchange.phase, exchange.arrived = Phase.BODY, b""
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(error, handled)
@@ -250,17 +250,17 @@ def fields_of(
     return [(name, value.encode("latin-1")) for name, value in fields]
 
 
-def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
+def _decoded(request: HttpRequest, opened: Opened) -> Iterator[bytes]:
     """Return the body without its content coding.
 
     Raises:
         Fault: The headers are ambiguous about where the body ends; or, while reading, the body
             ended early or cannot be decoded.
     """
-    inflation = Inflation.of(opened.head)
+    inflation = Inflation.of(opened.head, paid=request.paid)
     whole: Iterator[bytes] = filter(None, opened.pieces)
     if not opened.delimited:
-        framing = Framing.of(method, opened.head.status, listed(opened.head))
+        framing = Framing.of(request.method, opened.head.status, listed(opened.head))
         if framing.length is not None and not framing.bodiless:
             whole = _counted(whole, framing.length)
     return whole if inflation is None else _inflated(whole, inflation)

@@ -116,7 +116,7 @@ class Reply:
     async def _begin(self) -> TransportFailure | None:
         """Send the request and read the head of the response, or return what went wrong."""
         handled = sys.exception()
-        self._reader = ResponseReader(self._request.method)
+        self._reader = ResponseReader(self._request.method, paid=self._request.paid)
         exchange = self._exchange = Exchange(self._request, self._timeout, clock=self._loop.now)
         try:
             target = self._find_route()

@@ -51,9 +51,10 @@ class ResponseReader:
 
     Args:
         method: The method of the request.
+        paid: Whether the request was paid.
     """
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, *, paid: bool = False) -> None:
         self.head: HttpHead | None = None
         self.complete: bool = False
         """Whether all of the body has been read."""
@@ -62,6 +63,7 @@ class ResponseReader:
         self.is_followed: bool = False
         """Whether something that nobody asked for arrived after the response."""
         self._method = method
+        self._paid = paid
         self._framing: Framing
         self._missing: int | None = None
         self._inflation: Inflation | None = None
@@ -167,7 +169,7 @@ class ResponseReader:
         head = HttpHead(status, tuple([(name, value.strip(" \t")) for name, _, value in fields]))
         items = listed(head)
         framing = self._framing = Framing.of(self._method, status, items)
-        self._inflation = Inflation.of(head)
+        self._inflation = Inflation.of(head, paid=self._paid)
         self._pieces = deque()
         options = items["connection"]
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
