@@ -275,7 +275,7 @@ def test_load_media(kind: str) -> None:
     """`load_media` takes a file, or says how to make one of what it was given."""
     value: Any = VALUES[kind]()
     if kind in ("name", "path", "bytes", "file"):
-        assert muybridge.load_media(value).to_bytes() == PNG.getvalue()
+        assert muybridge.load_media(value).data == PNG.getvalue()
         return
     lines = {
         "picture": r"Image: write source.save\(file := io.BytesIO\(\), 'PNG'\); load_media\(file.",
