@@ -29,9 +29,9 @@ neither take nor arm, even if it turns out to be alive: it may have been paused,
 way may still receive the response. `report_late` records it: on the item, if nothing has happened
 to it since, or else as a stray. A paid id is lost in neither case.
 
-**A judgement holds for what was judged.** Whoever reads an item and decides by what its response
-says, or that there is none, has the step compare it (`judged`), because a response may arrive
-between the two. And a task belongs to one item, unless items share it on purpose: the journal
+**A judgement holds for what was judged.** A step that was decided by what the item's response says,
+or by its absence, compares it once more (`judged`), because a response may arrive between reading
+and writing. And a task belongs to one item, unless items share it on purpose: the journal
 checks that in the step that sets it, because two may try at the same time.
 
 **An older copy of itself takes nothing.** A backup that is put back does not know what was paid for
