@@ -86,7 +86,7 @@ class Exchange:
         status: The status of the response, once its head has arrived.
         arrived: The first bytes that arrived: of the head, then of the decoded body.
         ended: Whether the peer has closed its end.
-        raw: The response to a paid request as it arrived, at most 1 MiB.
+        raw: The response that refuses a paid request as it arrived, at most 1 MiB.
         sock: The socket that the request was sent on, if a library told it.
         followed: Whether more followed a refusal. The connection must not be used again.
     """
@@ -206,7 +206,8 @@ class Exchange:
         self.ended = not data
         if self.phase is Phase.HEAD:
             self.keep(data)
-        if self.request.paid and self.phase in (Phase.HEAD, Phase.BODY):
+        is_success = self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004  the class
+        if self.request.paid and not is_success and self.phase in (Phase.HEAD, Phase.BODY):
             self.raw += data[: MEBIBYTE - len(self.raw)]
         return data
 
