@@ -21,7 +21,6 @@ from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
 from muybridge.ledger import State as Spent
 from muybridge.testing.journal_conformance.any_journal import new_items
-from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 
@@ -149,11 +148,30 @@ def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
         assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
         with Client(KEY, server.url) as client:
             other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
-        with pytest.raises(LocalError, match=rf"\(order 1\) already has task {other.id}"):
+        with pytest.raises(batch.CannotResolve, match=rf"\(order 1\) already has task {other.id}"):
             batch.adopt(folder, 1, other.id)
         assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
         batch.adopt(folder, 1, server.accepted["horse 1"][0])
         assert run(server, None).counts == {State.DOWNLOADED: 1}
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_table_that_the_ledger_refuses(run: Run, tmp_path: Path) -> None:
+    """Nothing of a refused table is decided, in the journal or in the ledger, nor sent later."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
+        assert run(server, horses(2)).counts == {State.AMBIGUOUS: 2}
+        with Client(KEY, server.url) as client:
+            other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
+        table = tmp_path / "decisions.csv"
+        rows = ("item,decision,task", "1,resubmit,", f"2,adopt,{other.id}")
+        table.write_text("\n".join(rows), encoding="utf-8")
+        with pytest.raises(batch.CannotResolve, match=rf"already has task {other.id}"):
+            batch.resolve_all(folder, table, i_may_pay_twice=True)
+        assert batch.status(folder).counts == {State.AMBIGUOUS: 2}
+        posts = server.posts
+        assert run(server, None).counts == {State.AMBIGUOUS: 2}
+        assert server.posts == posts
 
 
 def test_what_was_not_charged(run: Run, tmp_path: Path, ledger: Ledger) -> None:

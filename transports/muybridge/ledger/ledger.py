@@ -15,7 +15,7 @@ caller says what time it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 
@@ -180,19 +180,7 @@ class Ledger:
         Raises:
             CannotResolve: The entry is not ambiguous, or another one has this task (`TaskTaken`).
         """
-        known = as_task(task)
-
-        def adopted(entry: Entry) -> Entry:
-            found = attrs.evolve(
-                known,
-                family=known.family or entry.family or None,
-                requested_model=known.requested_model or entry.model or None,
-            )
-            token = found.to_token()
-            accepted = attrs.evolve(entry, state=State.ACCEPTED, token=token, reason=None)
-            return attrs.evolve(accepted, candidate=found.id)
-
-        return self._decide(key, adopted, also=_was_adopted)
+        return self._decide(adoption(key, task))
 
     def abandon(self, key: str) -> Entry:
         """Leave an ambiguous request as it is. It stays spent, and nobody is asked about it again.
@@ -200,9 +188,7 @@ class Ledger:
         Raises:
             CannotResolve: The entry is not ambiguous.
         """
-        return self._decide(
-            key, lambda entry: attrs.evolve(entry, state=State.ACCEPTED, reason=ABANDONED)
-        )
+        return self._decide(abandonment(key))
 
     def release(self, key: str) -> Entry:
         """Declare that an ambiguous request was not accepted. What it reserved is free again.
@@ -210,7 +196,7 @@ class Ledger:
         Raises:
             CannotResolve: The entry is not ambiguous.
         """
-        return self._decide(key, lambda entry: attrs.evolve(entry, state=State.RELEASED))
+        return self._decide(Decision(key, lambda entry: attrs.evolve(entry, state=State.RELEASED)))
 
     def resubmit(self, key: str) -> Entry:
         """Allow the request of an ambiguous entry to be sent again. The entry stays spent.
@@ -218,31 +204,29 @@ class Ledger:
         Raises:
             CannotResolve: The entry is not ambiguous.
         """
-        return self._decide(key, lambda entry: attrs.evolve(entry, state=State.RESUBMITTED))
+        return self._decide(resubmission(key))
 
-    def _decide(
-        self,
-        key: str,
-        decision: Callable[[Entry], Entry],
-        *,
-        also: Callable[[Entry], bool] = lambda _: False,
-    ) -> Entry:
+    def decide_all(self, decisions: Iterable[Decision]) -> None:
+        """Record decisions, all of them or none, except about entries that need none any more.
+
+        Raises:
+            TaskTaken: Another entry has the task of one of them. Nothing was decided.
+            LedgerUnusable: The ledger cannot be used. Nothing was decided.
+        """
         self._take_over()
         with self._writing() as rows:
-            entry = rows.find(key)
-            if entry is None:
-                raise CannotResolve(f"the ledger has no entry {key!r}")
-            if entry.state is not State.AMBIGUOUS and not also(entry):
-                raise CannotResolve(
-                    f"entry {key} is {entry.state}: there is nothing to decide about it"
-                )
-            decided = decision(entry)
-            other = rows.sharing(decided)
-            if other is not None and decided.task is not None:
-                task = shown_id(decided.task.id)
-                raise TaskTaken(f"entry {_called(other)} already has task {task}")
-            rows.put(decided)
-        return decided
+            for decision in decisions:
+                try:
+                    _decided(rows, decision)
+                except TaskTaken:
+                    raise
+                except CannotResolve:
+                    pass
+
+    def _decide(self, decision: Decision) -> Entry:
+        self._take_over()
+        with self._writing() as rows:
+            return _decided(rows, decision)
 
     def _check_permitted(
         self, rows: Rows, purchase: Purchase, budgets: Sequence[Budget], wall: float
@@ -294,6 +278,66 @@ class Ledger:
 
     def _is_left_behind(self, entry: Entry) -> bool:
         return entry.state is State.ARMED and not self._store.lives(entry.owner)
+
+
+@attrs.frozen
+class Decision:
+    """What a person decides about an ambiguous entry.
+
+    Args:
+        key: Identifies the entry.
+        change: Returns the entry as it is then.
+        also: Whether it applies to an entry that is not ambiguous.
+    """
+
+    key: str
+    change: Callable[[Entry], Entry]
+    also: Callable[[Entry], bool] = lambda _: False
+
+
+def adoption(key: str, task: Task | Result | str) -> Decision:
+    """Return the decision that the request of the entry *key* was accepted as *task*."""
+    known = as_task(task)
+
+    def adopted(entry: Entry) -> Entry:
+        found = attrs.evolve(
+            known,
+            family=known.family or entry.family or None,
+            requested_model=known.requested_model or entry.model or None,
+        )
+        token = found.to_token()
+        accepted = attrs.evolve(entry, state=State.ACCEPTED, token=token, reason=None)
+        return attrs.evolve(accepted, candidate=found.id)
+
+    return Decision(key, adopted, _was_adopted)
+
+
+def abandonment(key: str) -> Decision:
+    """Return the decision to leave the request of the entry *key* as it is."""
+    return Decision(key, lambda entry: attrs.evolve(entry, state=State.ACCEPTED, reason=ABANDONED))
+
+
+def resubmission(key: str) -> Decision:
+    """Return the decision that the request of the entry *key* may be sent again."""
+    return Decision(key, lambda entry: attrs.evolve(entry, state=State.RESUBMITTED))
+
+
+def _decided(rows: Rows, decision: Decision) -> Entry:
+    """Record *decision*, and return its entry."""
+    entry = rows.find(decision.key)
+    if entry is None:
+        raise CannotResolve(f"the ledger has no entry {decision.key!r}")
+    if entry.state is not State.AMBIGUOUS and not decision.also(entry):
+        raise CannotResolve(
+            f"entry {decision.key} is {entry.state}: there is nothing to decide about it"
+        )
+    decided = decision.change(entry)
+    other = rows.sharing(decided)
+    if other is not None and decided.task is not None:
+        task = shown_id(decided.task.id)
+        raise TaskTaken(f"entry {_called(other)} already has task {task}")
+    rows.put(decided)
+    return decided
 
 
 @attrs.frozen(eq=False)

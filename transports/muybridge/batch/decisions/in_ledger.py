@@ -9,7 +9,7 @@ recorded and the journal could not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,34 +21,40 @@ from muybridge.batch.port import Journal
 if TYPE_CHECKING:
     from muybridge.ledger import Entry as Purchased
     from muybridge.ledger import Ledger
+    from muybridge.ledger.ledger import Decision
 
 NO_REPLY: Mapping[str, Any] = {"reply_status": None, "reply": None, "reason": None}
 """What is left of a response that a decision has replaced."""
 
 
-def settle(entry: Entry, decide: Callable[[Ledger, str], object]) -> None:
-    """Record a decision about *entry* in the ledger that has its create, unless it knows better.
+def settle(decisions: Iterable[tuple[Entry, Callable[[str], Decision]]]) -> None:
+    """Record decisions about items in the ledger that has their creates, unless it knows better.
+
+    Those in one ledger are recorded together, or none of them: a part of a table that was refused
+    would be followed by the next run.
 
     Args:
-        entry: The item.
-        decide: Records it, given the ledger and the key of the entry there.
+        decisions: The items, each with its decision, given the key of its entry in the ledger.
 
     Raises:
         LedgerUnusable: The ledger cannot be read or written.
-        TaskTaken: The task that the decision names belongs to another entry.
+        TaskTaken: The task that a decision names belongs to another entry.
     """
-    ledger = _ledger_of(entry)
-    if ledger is None or entry.purchase is None:
-        return
-    from muybridge.ledger import CannotResolve, TaskTaken  # noqa: PLC0415  few batches have a ledger
-
-    try:
-        decide(ledger, entry.purchase or "")
-    except TaskTaken:
-        raise
-    except CannotResolve:
+    by_ledger: dict[str, list[Decision]] = {}
+    for entry, decide in decisions:
+        if entry.ledger is not None and entry.purchase is not None:
+            by_ledger.setdefault(entry.ledger, []).append(decide(entry.purchase))
+    for path, made in by_ledger.items():
+        ledger = _ledger_at(path)
         # A process that died earlier has left no entry there, and a finished one needs no decision.
-        pass
+        if ledger is None:
+            continue
+        from muybridge.ledger import errors  # noqa: PLC0415  few batches have a ledger
+
+        try:
+            ledger.decide_all(made)
+        except errors.TaskTaken as error:
+            raise TaskTaken(str(error)) from None
 
 
 def apply_decisions(journal: Journal) -> None:
@@ -58,7 +64,7 @@ def apply_decisions(journal: Journal) -> None:
     ledgers: dict[str | None, Ledger | None] = {}
     for entry in journal.entries(State.AMBIGUOUS):
         if entry.ledger not in ledgers:
-            ledgers[entry.ledger] = _ledger_of(entry)
+            ledgers[entry.ledger] = _ledger_at(entry.ledger)
         _apply(journal, entry, ledgers[entry.ledger])
 
 
@@ -95,10 +101,10 @@ def _step(decided: Purchased) -> tuple[State, dict[str, Any]] | None:
             return None
 
 
-def _ledger_of(entry: Entry) -> Ledger | None:
-    """Return the ledger that has the last create of *entry*, or None if there is none."""
-    if entry.ledger is None or not Path(entry.ledger).is_file():
+def _ledger_at(path: str | None) -> Ledger | None:
+    """Return the ledger in the file *path*, or None if there is none."""
+    if path is None or not Path(path).is_file():
         return None
     from muybridge.ledger import open_ledger  # noqa: PLC0415  few batches have a ledger
 
-    return open_ledger(entry.ledger)
+    return open_ledger(path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -28,7 +29,7 @@ from muybridge_protocol.records.tasks import Task, as_task
 from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
-    from muybridge.ledger import Ledger
+    from muybridge.ledger.ledger import Decision
 
 
 class CannotResolve(LocalError):
@@ -54,13 +55,13 @@ class Step:
         entry: The item.
         after: Its next state.
         facts: Columns to set.
-        in_ledger: Records it in the ledger, given the key of the entry there.
+        in_ledger: Returns the decision for the ledger, given the key of the entry there.
     """
 
     entry: Entry
     after: State
     facts: Mapping[str, Any]
-    in_ledger: Callable[[Ledger, str], object]
+    in_ledger: Callable[[str], Decision]
 
 
 def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
@@ -181,17 +182,16 @@ def apply_all(journal: Journal, steps: Sequence[Step]) -> tuple[Entry, ...]:
     """Record decisions in the ledger and in the journal, and return the items as they are then.
 
     Raises:
-        CannotResolve: An item has changed since its step was checked, or another one has the task
-            by now. Nothing was decided.
+        CannotResolve: An item has changed since its step was checked, or another item or request
+            has the task. Nothing was decided.
         LedgerUnusable: The ledger cannot be used. Nothing was decided.
     """
     try:
         with journal.transaction():
             for step in sorted(steps, key=_number):  # or two tables could wait for each other
                 _move(journal, step)
-            for step in steps:
-                settle(step.entry, step.in_ledger)
-    except ClaimLost as error:
+            settle((step.entry, step.in_ledger) for step in steps)
+    except (ClaimLost, TaskTaken) as error:
         raise CannotResolve(str(error)) from None
     return tuple(journal.entry(step.entry.number) for step in steps)
 
@@ -235,7 +235,7 @@ def find(journal: Journal, item: int | str) -> Entry:
 
 def _adopted(
     journal: Journal, entry: Entry, task: Task
-) -> tuple[State, Callable[[Ledger, str], object], dict[str, Any]]:
+) -> tuple[State, Callable[[str], Decision], dict[str, Any]]:
     if (label := journal.label_of_task(task.id)) is not None:
         raise CannotResolve(f"task {task.id} is {label} already")
     model = read_object(entry.body).get("model")
@@ -250,7 +250,7 @@ def _adopted(
         "candidate": task.id,
         "began": time.time() if adopted.began_at is None else adopted.began_at,
     }
-    return State.SUBMITTED, lambda ledger, key: ledger.adopt(key, adopted), facts
+    return State.SUBMITTED, partial(_adoption, adopted), facts
 
 
 def _check_response(journal: Journal, entry: Entry, task: Task | None) -> None:
@@ -268,12 +268,22 @@ def _check_response(journal: Journal, entry: Entry, task: Task | None) -> None:
     )
 
 
-def _abandoned(ledger: Ledger, key: str) -> None:
-    ledger.abandon(key)
+def _adoption(task: Task, key: str) -> Decision:
+    from muybridge.ledger.ledger import adoption  # noqa: PLC0415  few batches have a ledger
+
+    return adoption(key, task)
 
 
-def _resubmitted(ledger: Ledger, key: str) -> None:
-    ledger.resubmit(key)
+def _abandoned(key: str) -> Decision:
+    from muybridge.ledger.ledger import abandonment  # noqa: PLC0415  few batches have a ledger
+
+    return abandonment(key)
+
+
+def _resubmitted(key: str) -> Decision:
+    from muybridge.ledger.ledger import resubmission  # noqa: PLC0415  few batches have a ledger
+
+    return resubmission(key)
 
 
 def _was_adopted(entry: Entry) -> bool:
