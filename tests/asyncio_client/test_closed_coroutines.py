@@ -98,6 +98,33 @@ def test_closed_while_its_create_is_under_way(
         assert server.posts == 1
 
 
+def test_closed_while_its_loop_is_stopped() -> None:
+    """The id is told as soon as the event loop runs again."""
+    held = Held(accept)
+    told: list[str] = []
+
+    async def begin(url: str) -> tuple[muybridge.AsyncClient, asyncio.Task[object]]:
+        client = muybridge.AsyncClient(KEY, url, on_submitted=lambda task: told.append(task.id))
+        task = asyncio.create_task(CALLS["create"](client))
+        await asyncio.to_thread(held.arrived.wait, 10)
+        return client, task
+
+    async def end(client: muybridge.AsyncClient, task: asyncio.Task[object]) -> None:
+        task.cancel()
+        held.may_answer.set()
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+        await client.close()
+
+    with ScriptedServer(held) as server, asyncio.Runner() as runner:
+        client, task = runner.run(begin(server.url))
+        coroutine = task.get_coro()
+        assert coroutine is not None
+        coroutine.close()
+        runner.run(end(client, task))
+        assert server.posts == 1
+    assert told == ["task-1"]
+
+
 def test_closed_and_then_lost() -> None:
     """If the response is lost after that, the create is reported as ambiguous."""
     held = Held(Peer.reset)

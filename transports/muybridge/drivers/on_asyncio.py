@@ -106,7 +106,8 @@ class AsyncioRuntime:
             if not running.get_loop().is_closed():
                 cancel()
                 if conclude is not None:
-                    self._keep(asyncio.create_task(_concluded(running, conclude)))
+                    # It may be stopped for now, so the task cannot be made for the running one.
+                    self._keep(running.get_loop().create_task(_concluded(running, conclude)))
             raise
         if running.cancelled():
             exchange.close()  # in case that the task was cancelled before its first step
