@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 from unittest.mock import Mock
 
 import pytest
 
+from muybridge.batch import runner_files
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
 from muybridge.batch.recovery import UNKNOWN_END, recover, release, release_item
@@ -56,6 +58,23 @@ def test_a_runner_is_alive_as_long_as_it_holds_its_lock(folder: Path) -> None:
         # Who recovers it holds it, so that nobody else does the same.
         assert DeadRunner.find(folder / FOLDER, runner.name) is None
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
+
+
+def test_a_runner_that_another_process_has_just_recovered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its removed file is nobody's: its count is not compared with a journal that forgot it."""
+    place = folder / FOLDER
+    with Runner(place) as runner:
+        runner.leaves_something = True
+    locked = runner_files.lock
+
+    def lock_late(file: BinaryIO) -> bool:
+        (place / f"runner-{runner.name}").unlink()
+        return locked(file)
+
+    monkeypatch.setattr(runner_files, "lock", lock_late)
+    assert DeadRunner.find(place, runner.name) is None
 
 
 def test_what_belongs_to_a_live_runner_is_left_to_it(folder: Path) -> None:

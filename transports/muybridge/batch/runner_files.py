@@ -211,11 +211,16 @@ class DeadRunner:
     def find(cls, place: Path, name: str) -> DeadRunner | None:
         """Return the files in *place* of the runner *name*, or None if it is alive on this machine.
 
+        None also stands for one whose items another process has just recovered.
+
         Raises:
             JournalUnusable: Its lock cannot be opened.
         """
         file = _open_lock(place, name)
-        if file is None or lock(file):
+        if file is None:
+            return cls(place, name, None)
+        # Another process may have recovered its items, and removed the file, before the lock.
+        if lock(file) and _lock_path(place, name).exists():
             return cls(place, name, file)
         file.close()
         return None
