@@ -123,6 +123,8 @@ def test_other_paid_requests(make_client: MakeClient, call: Callable[[AnyClient]
 
 
 HOLDING = {
+    "an envelope": written({"status": "queued", "data": {"id": "t1"}}),
+    "an envelope of a task": written({"state": "PROCESSING", "task": {"id": "t1", "x": 1}}),
     "in a text": within(TASK),
     "in a text of a text": within(TASK, 3),
     "in a text among words": written({"error": f"upstream said {json.dumps(TASK)}; try again"}),
@@ -166,6 +168,9 @@ def test_a_refusal_that_holds_a_task(make_client: MakeClient, body: bytes, statu
 
 
 REFUSALS = {
+    "an error in an envelope": {"status": "success", "error": {"id": "r1"}},
+    "limited": {"id": "r1", "status": "rate_limit_exceeded"},
+    "a process": {"pid": 1, "status": "running"},
     "chat": {"error": {"message": "Rate limit reached", "type": "requests", "param": None,
                        "code": "rate_limit_exceeded"}},
     "messages": {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"},

@@ -9,7 +9,7 @@ The rule is as follows, and the names below are its data:
 - An object with a `task_id` is a task, whatever else it has. Integers below 1 are not ids.
 - An object with an id under any other name, such as `jobId`, `uuid` or `request_id`, is a task if
   it has the state of one that waits, runs or is done, such as `IN_QUEUE`. Unknown states do not
-  count here.
+  count here. Beside such a state, the `id` of an object directly within counts, too.
 - Otherwise an id is not that of a task: it may be that of the request.
 
 Objects count in UTF-8, UTF-16 and UTF-32, and also in JSON that is the text of other JSON.
@@ -36,7 +36,8 @@ _SAID_BY_ERRORS: Final = frozenset(
         *("ALREADY_EXISTS", "PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED"),
         *("FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL"),
         *("UNAVAILABLE", "DATA_LOSS"),  # so far the names of google.rpc.Code
-        *("error", "fail", "failure", "throttled", "rate_limited"),
+        *("error", "fail", "failure", "throttled", "limited", "rate_limited"),
+        *("rate_limit_exceeded", "rejected", "blocked"),
     }
 )
 """Values of `status` or `object` in errors."""
@@ -54,7 +55,7 @@ _TASK_IDS: Final = frozenset({"id", "taskid"})
 """Names of a task's id, as `_plain` returns them."""
 _ANY_IDS: Final = ("id", "identifier")
 """How the names of other ids end: `jobId`, `uuid`, `request_id`."""
-_NO_IDS: Final = ("valid", "paid", "void")
+_NO_IDS: Final = ("valid", "paid", "void", "pid", "grid")
 """How names end that are no ids."""
 _REQUEST_IDS: Final = ("request", "trace", "correlation")
 """How the names of ids begin that count only if the task has no other one."""
@@ -166,13 +167,20 @@ def _unescaped(body: bytes) -> Iterator[bytes]:
 def _task_id(record: JsonObject) -> str | None:
     """Return the id of the task that *record* is, or None."""
     ids = _ids_of(record)
-    if not ids:
-        return None
     is_stateful = any(_is_state(value) for name, value in record.items() if name.lower() in _STATES)
     progresses = any(
         _tells_progress(value) for name, value in record.items() if _is_for_state(name)
     )
-    return _id_of_task(ids, is_stateful=is_stateful, progresses=progresses)
+    found = _id_of_task(ids, is_stateful=is_stateful, progresses=progresses)
+    if found is not None or not progresses:
+        return found
+    inner = (
+        cast("JsonObject", value)
+        for name, value in record.items()
+        if isinstance(value, dict) and not name.lower().startswith("error")
+    )
+    named = (each for wrapped in inner for each in _ids_of(wrapped))
+    return next((value for name, value in named if name in _TASK_IDS), None)
 
 
 def _id_of_task(ids: list[tuple[str, str]], *, is_stateful: bool, progresses: bool) -> str | None:
