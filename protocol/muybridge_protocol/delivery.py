@@ -183,10 +183,7 @@ def retry_after(reply: HttpResponse | HttpHead, wall: float | None = None) -> fl
         wall: Unix seconds, if they are known. A date is compared with the response's own `Date`,
             so that this machine's clock does not matter, or else with these.
     """
-    date = http_date(reply.header("Date") or "", wall or 0.0)
-    sent = wall if date is None else date
-    asked = [_seconds(text, sent) for text in _fields(reply, "retry-after")]
-    return max((seconds for seconds in asked if seconds is not None), default=None)
+    return max((seconds for seconds in _waits(reply, wall) if seconds is not None), default=None)
 
 
 def asks_unclearly(reply: HttpResponse | HttpHead, wall: float | None = None) -> bool:
@@ -194,7 +191,14 @@ def asks_unclearly(reply: HttpResponse | HttpHead, wall: float | None = None) ->
 
     A paid request is not repeated then, because any moment may be too early.
     """
-    return any(_fields(reply, "retry-after")) and retry_after(reply, wall) is None
+    return None in _waits(reply, wall)
+
+
+def _waits(reply: HttpResponse | HttpHead, wall: float | None) -> list[float | None]:
+    """Return the seconds that each `Retry-After` asks for, or None where that is unclear."""
+    dates = [http_date(text, wall or 0.0) for text in _fields(reply, "date")]
+    sent = dates[0] if len(dates) == 1 and dates[0] is not None else wall
+    return [_seconds(text, sent) for text in _fields(reply, "retry-after") if text]
 
 
 def _fields(reply: HttpResponse | HttpHead, name: str) -> list[str]:

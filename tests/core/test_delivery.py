@@ -517,6 +517,23 @@ def test_retry_after_junk(text: str) -> None:
     assert len(run.requests) == (4 if text == "" else 1)
 
 
+def test_several_retry_afters() -> None:
+    """The longest counts, and a create is not sent again if one of them cannot be read."""
+    for texts, longest, posts in ((("1", "7"), 7, 2), (("1", "PT1H"), 1, 1)):
+        fields = (*(("Retry-After", text) for text in texts), ("Date", DATE))
+        answer = HttpResponse(429, fields, b"{}")
+        assert retry_after(answer) == longest
+        assert len(drive(create(), answer, reply(200, record("queued"))).requests) == posts
+
+
+def test_two_dates() -> None:
+    """Of two `Date` headers nobody knows which is right: a date needs Unix seconds then."""
+    later = DATE.replace("08:49", "08:50")
+    answer = HttpResponse(429, (("Retry-After", later), ("Date", later), ("Date", DATE)), b"{}")
+    assert retry_after(answer) is None
+    assert retry_after(answer, 784_111_777.0) == 60
+
+
 def test_retry_after_date_needs_a_clock() -> None:
     """An HTTP date counts only with the response's own Date, or with Unix seconds."""
     assert retry_after(reply(429, Retry_After=DATE)) is None
