@@ -120,6 +120,12 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
+def test_the_case_of_a_type() -> None:
+    """A type means the same in upper case, so a request with it is the same request."""
+    data = b"\x89PNG\r\n\x1a\n" + bytes(64)
+    assert load_media(data, "IMAGE/PNG") == load_media(data, "image/png")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_no_medium_is_refused(name: str) -> None:
     """A file that cannot be read, or is no picture, video or sound, is refused with the reason."""

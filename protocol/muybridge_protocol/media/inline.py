@@ -123,6 +123,7 @@ class InlineMedia:
             raise ValueError(
                 f"{readable(repr(mime_type), 80)} is not a media type; use one such as image/png"
             )
+        mime_type = mime_type.lower()  # however it is written, it is the same request
         for attribute, value in (
             ("data", data),
             ("mime_type", mime_type),
