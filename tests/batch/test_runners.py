@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from unittest.mock import Mock
 
 import pytest
@@ -137,7 +137,7 @@ def test_a_kept_reply_waits_for_the_journal(
     """An item whose task is known is not called ambiguous because the journal was busy once."""
     with SqliteJournal(folder) as journal:
         armed = armed_by(journal, "dead")
-        facts = {"reply_status": 200, "reply": REPLY}
+        facts: dict[str, Any] = {"reply_status": 200, "reply": REPLY}
         journal.move(armed, State.ARMED, State.ARMED, by="dead", **facts)
         move = Mock(side_effect=[error, None])
         with monkeypatch.context() as busy:
@@ -152,7 +152,7 @@ def test_a_reply_in_the_journal_is_not_replaced(folder: Path) -> None:
     """What the journal itself took of a response is older and surer than a side file."""
     with SqliteJournal(folder) as journal:
         entry = armed_by(journal, "dead")
-        first = {"reply_status": 200, "reply": REPLY}
+        first: dict[str, Any] = {"reply_status": 200, "reply": REPLY}
         journal.move(entry, State.ARMED, State.ARMED, by="dead", **first)
         other = REPLY.replace(b"task-1", b"task-2")
         kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=other))
