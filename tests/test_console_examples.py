@@ -84,7 +84,7 @@ def comparable(text: str) -> list[str]:
     ):
         text = re.sub(pattern, mask, text)
     lines = [line.rstrip() for line in text.splitlines()]
-    passing = re.compile(r"(queued|processing) after|item \d+( \(\w+\))?: status")
+    passing = re.compile(r"(queued|processing) after|downloading \d|item \d+( \(\w+\))?: status")
     # A batch does several things at once, so its lines come in any order.
     return sorted(line for line in lines if line and not passing.match(line))
 

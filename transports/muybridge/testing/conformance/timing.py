@@ -94,15 +94,16 @@ class Timing(Checks):
         whole = reply_bytes(200, b"x" * 10)
 
         def script(peer: Peer) -> None:
-            """Read one whole request, and fall silent for 1 s in the middle of the response."""
+            """Read one whole request, and fall silent for 5 s in the middle of the response."""
             peer.read_request()
             cut = 5 if phase is Phase.HEAD else len(whole) - 5
             peer.send(whole[:cut])
-            peer.stopping.wait(1.0)
+            peer.stopping.wait(5.0)
             peer.send(whole[cut:])
 
         with serving(script) as server:
-            failure = failure_of(transport, get(server.url, idle_timeout=0.1), IDLE)
+            # Long enough for a busy machine to begin the response.
+            failure = failure_of(transport, get(server.url, idle_timeout=0.5), IDLE)
             expect(failure, IDLE, reason=Reason.TIMED_OUT)
             expect(failure, NAMED, phase=phase)
 
