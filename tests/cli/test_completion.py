@@ -84,7 +84,14 @@ def test_scripts(invoke: Invoke, shell: str) -> None:
     [
         ("runn", "There is no command 'runn'; did you mean run?"),
         ("modles", "There is no command 'modles'; did you mean models?"),
-        ("xyz", "There is no command 'xyz'. Use run for pictures and videos, and text for text."),
+        (
+            "xyz",
+            (
+                "There is no command 'xyz'. Use run for pictures and videos, and text for text. "
+                'Write `muybridge run imga --model imga --prompt "A horse at a gallop" -o horse.png` or '
+                '`muybridge text textg-2.5-pro "Why does a horse gallop?"`.'
+            ),
+        ),
     ],
 )
 def test_unknown_commands(invoke: Invoke, typed: str, said: str) -> None:

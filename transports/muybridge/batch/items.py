@@ -203,7 +203,9 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     readers = {".csv": _csv_rows, ".json": _json_items, **dict.fromkeys(LINES, _lines)}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        yield str(path), WrongItem(("", f"its name does not end with one of {', '.join(readers)}"))
+        kind = "it is a binary file, and " if _is_binary(path) else ""
+        said = f"{kind}its name does not end with one of {', '.join(readers)}"
+        yield str(path), WrongItem(("", said))
         return
     line = _not_utf8(path)
     if line is not None:
@@ -213,6 +215,15 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     newline = "" if reader is _csv_rows else "\n"
     with path.open(encoding="utf-8-sig", newline=newline) as file:
         yield from reader(file)
+
+
+def _is_binary(path: Path) -> bool:
+    """Whether a file begins with bytes that no text has, as pictures do."""
+    try:
+        with path.open("rb") as file:
+            return b"\0" in file.read(1024)
+    except OSError:
+        return False
 
 
 def _not_utf8(path: Path) -> int | None:

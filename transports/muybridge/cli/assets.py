@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import CONNECTION, JSON, timeout
 from muybridge.cli.terminal import document, say
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=CommandGroup, no_args_is_help=False)
 def asset() -> None:
     """Delete assets of family vidsb."""
 

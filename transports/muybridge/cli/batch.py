@@ -38,6 +38,7 @@ from muybridge.cli.errors import (
     interrupted_code,
     interruption,
 )
+from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import (
     LIMIT_NAMES,
     PERMISSIONS,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
 
 
-@click.group()
+@click.group(cls=CommandGroup, no_args_is_help=False)
 def batch() -> None:
     """Run many requests. After a crash, the batch resumes without paying twice.
 

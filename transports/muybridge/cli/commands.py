@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from itertools import takewhile
 from typing import Any
 
 import click
 
 from muybridge import __version__
+from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.drivers.interrupts import ignoring_signals
@@ -38,7 +40,11 @@ _COMMANDS = {
 """Where each command is, in the order of the help."""
 
 
-class Muybridge(click.Group):
+_FLAGS = frozenset({"-v", "--verbose", "--json", "--local"})
+"""The flags that may also come before the command."""
+
+
+class Muybridge(CommandGroup):
     """The root: it loads commands on first use, and turns every error into an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
@@ -53,30 +59,33 @@ class Muybridge(click.Group):
         command: click.Command = getattr(import_module(f"muybridge.cli.{module}"), cmd_name)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. For an unknown name, the error suggests the closest one."""
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
-
-            from muybridge_protocol.families import FAMILIES  # noqa: PLC0415  the same
-
-            if args[0] in FAMILIES:
-                ctx.fail(f"{args[0]} is a family. Write muybridge run {args[0]}, then the options.")
-            close = get_close_matches(args[0], _COMMANDS, n=1)
-            advice = "Use run for pictures and videos, and text for text."
-            hint = f"; did you mean {close[0]}?" if close else f". {advice}"
-            ctx.fail(f"There is no command {args[0]!r}{hint}")
-        return super().resolve_command(ctx, args)
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Start an invocation. --json applies to mistakes in the command line, too."""
         ctx.obj = Invocation(json="--json" in args)
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
         try:
-            return super().parse_args(ctx, args)
-        except Unprinted as error:  # the help or the version
+            return super().parse_args(ctx, self._with_flags_last(ctx, args))
+        except (Unprinted, click.NoSuchOption, click.BadOptionUsage) as error:
+            # The help or the version could not be printed, or the options are wrong.
             ctx.exit(_report(error, ctx.obj))
+
+    def _with_flags_last(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return *args* with the flags before a command behind it, where it reads or refuses them.
+
+        They cannot go to the end: an option there whose value is missing would take one as that.
+        """
+        flags = list(takewhile(_FLAGS.__contains__, args))
+        rest = args[len(flags) :]
+        command: click.Command | None = self
+        words = 0
+        while flags and isinstance(command, click.Group):
+            if words == len(rest) or rest[words].startswith("-"):
+                break
+            known = rest[words] in command.list_commands(ctx)
+            command = command.get_command(ctx, rest[words]) if known else None
+            words += 1
+        return [*rest[:words], *flags, *rest[words:]]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and exit with the code that says how it ended."""
@@ -128,7 +137,9 @@ def _report(error: BaseException, invocation: Invocation) -> int:
 
 
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="muybridge", message="%(prog)s %(version)s")
+@click.version_option(
+    __version__, "-V", "--version", prog_name="muybridge", message="%(prog)s %(version)s"
+)
 def muybridge() -> None:
     """Create images, videos and text. Requests that may have been accepted are never resent.
 

@@ -171,9 +171,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
             risky = {f"--{name.replace('_', '-')}" for name in PERMISSIONS}
             close = [one for one in error.possibilities or () if one not in risky]
             error = click.NoSuchOption(error.option_name, possibilities=close, ctx=error.ctx)
-        message = error.format_message()
-        if isinstance(error, click.UsageError) and error.ctx is not None:
-            message += f" (see `{error.ctx.command_path} --help`)"
+        message = _explained(error)
     elif isinstance(error, OSError):
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
         if invocation.task is not None and not invocation.local:
@@ -184,6 +182,15 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if isinstance(error, InvalidKey | InvalidAddress) and message.startswith("There is no "):
         say(_WITHOUT_SERVICE)
     return code
+
+
+def _explained(error: click.ClickException) -> str:
+    """Return the message of *error*, what to write instead, and which help to see."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return error.format_message()
+    from muybridge.cli.mistakes import explained  # noqa: PLC0415  needed after a mistake alone
+
+    return f"{explained(error)} (see `{error.ctx.command_path} --help`)"
 
 
 def interruption(error: BaseException) -> str:

@@ -56,7 +56,8 @@ class FamilyCommand(click.Command):
             close = [one for one in error.possibilities or () if one not in hidden]
             raise click.NoSuchOption(name, possibilities=close, ctx=ctx) from None
         if rest and not ctx.resilient_parsing:
-            advice = "Give the prompt as --prompt, in quotes if it has spaces."
+            line = example(self._family, self._verb)
+            advice = f"Give the prompt as --prompt, in quotes if it has spaces: `{line}`."
             ctx.fail(f"Unexpected argument {shown(rest[0])}. {advice}")
         return rest
 

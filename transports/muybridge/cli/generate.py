@@ -27,6 +27,7 @@ from muybridge.cli.options import (
 from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_output, print_document, print_result
 from muybridge.cli.terminal import answer
+from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
 
@@ -41,6 +42,10 @@ class FamilyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the name of the family. An option in its place is an error that says so."""
+        if not args and not ctx.resilient_parsing:
+            from muybridge.cli.mistakes import without_command  # noqa: PLC0415  only then
+
+            ctx.fail(without_command(ctx))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -55,14 +60,20 @@ class FamilyGroup(click.Group):
         """Return the families' names."""
         return list(FAMILIES)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of the family *cmd_name*.
 
         Raises:
             UnknownFamily: There is none.
         """
-        # click itself reports unknown options.
-        return None if cmd_name.startswith("-") else self._build(find_family(cmd_name))
+        if cmd_name.startswith("-"):
+            return None  # click itself reports unknown options
+        try:
+            return self._build(find_family(cmd_name))
+        except UnknownFamily as error:
+            from muybridge.cli.mistakes import unknown_family  # noqa: PLC0415  only then
+
+            raise UnknownFamily(unknown_family(ctx, cmd_name, error)) from None
 
 
 def _create_command(family: Family) -> click.Command:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, LEDGER
 from muybridge.cli.terminal import document, say, show
@@ -64,7 +65,7 @@ def spent(invocation: Invocation) -> None:
         )
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=CommandGroup, no_args_is_help=False)
 def ledger() -> None:
     """List recorded requests, and decide about ambiguous ones."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,10 @@ from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, show
-from muybridge_protocol.families import FAMILIES, Family, find_family
+from muybridge_protocol.errors import UnknownFamily
+from muybridge_protocol.families import FAMILIES, Family, Model, family_of_model, find_family
 from muybridge_protocol.rules.values import Kind, Text
-from muybridge_protocol.text.models import TEXT_MODELS, Variant
+from muybridge_protocol.text.models import TEXT_MODELS, TextModel, Variant
 
 _VERSIONS = {
     Variant.STANDARD: "standard, stable",
@@ -66,9 +68,11 @@ def families(invocation: Invocation) -> None:
 
 
 @click.command(params=[JSON])
-@click.argument("family", required=False, shell_complete=suggestions.families)
+@click.argument(
+    "name", metavar="[FAMILY|MODEL]", required=False, shell_complete=suggestions.families
+)
 @pass_invocation
-def models(invocation: Invocation, family: str | None) -> None:
+def models(invocation: Invocation, name: str | None) -> None:
     """Show the models: limits, defaults, billing and retention.
 
     Give text as FAMILY to see the text models.
@@ -77,16 +81,35 @@ def models(invocation: Invocation, family: str | None) -> None:
     retention, note, notes}]}; limits has the family's rules and the model's own. A text model is
     {family, name, base, variant}.
     """
-    chosen = list(FAMILIES.values()) if family is None else []
-    if family not in (None, TEXT):
-        chosen = [find_family(family)]
-    texts = TEXT_MODELS.values() if family in (None, TEXT) else ()
+    texts = [model for model in TEXT_MODELS.values() if name in (None, TEXT, model.name)]
+    chosen = [(family, family.models) for family in FAMILIES.values() if name is None]
+    if name is not None and not texts:
+        chosen = [_models_of(name)]
     if invocation.json:
-        told = [model_record(known, model) for known in chosen for model in known.models]
+        told = [model_record(known, model) for known, models in chosen for model in models]
         document({"ok": True, "models": [*told, *map(text_model_record, texts)]})
         return
-    portraits = [*map(_portrait, chosen), *([_text_portrait()] if texts else [])]
+    portraits = [*starmap(_portrait, chosen), *([_text_portrait(texts)] if texts else [])]
     show(_apart(portraits))
+
+
+def _models_of(name: str) -> tuple[Family, tuple[Model, ...]]:
+    """Return the family *name* with its models, or that of the model *name* with this one.
+
+    Raises:
+        UnknownFamily: There is neither.
+    """
+    family = None if name in FAMILIES else family_of_model(name)
+    model = None if family is None else family.model(name)
+    if family is None or model is None:
+        try:
+            found = find_family(name)
+        except UnknownFamily as error:
+            from muybridge.cli.mistakes import unknown_model  # noqa: PLC0415  only then
+
+            raise UnknownFamily(unknown_model(name, error)) from None
+        return found, found.models
+    return family, (model,)
 
 
 @click.command()
@@ -127,14 +150,14 @@ def _apart(portraits: Iterable[Iterable[RenderableType]]) -> Iterator[Renderable
         yield from portrait
 
 
-def _portrait(family: Family) -> Iterator[RenderableType]:
-    """Yield what is shown of *family*: a heading, its models, its fields, and what to know."""
+def _portrait(family: Family, models: Iterable[Model]) -> Iterator[RenderableType]:
+    """Yield what is shown of *family*: a heading, *models*, its fields, and what to know."""
     from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
 
     yield Line(f"{family.name}: {summary(family)} (POST {family.create_path})", style="bold")
     if family.models:
         table = _table("Model", "Notes", "Billing", "Polled every")
-        for model in family.models:
+        for model in models:
             limits = "; ".join(part for part in (model.note, *model_limits(model)) if part)
             pace = pace_of(model.pacing or family.pacing)
             table.add_row(model.name, limits, model.billing, pace)
@@ -153,13 +176,13 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
     yield from map(Line, sentences(family))
 
 
-def _text_portrait() -> Iterator[RenderableType]:
-    """Yield what is shown of the text models: a heading, and each with its variants."""
+def _text_portrait(models: Iterable[TextModel]) -> Iterator[RenderableType]:
+    """Yield what is shown of text *models*: a heading, and each with its variant."""
     from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
 
     yield Line("text: from text, pictures and videos (muybridge text MODEL PROMPT)", style="bold")
     table = _table("Model", "Version")
-    for model in TEXT_MODELS.values():
+    for model in models:
         table.add_row(model.name, _VERSIONS[model.variant])
     yield table
 

@@ -58,6 +58,19 @@ _TIMEOUT = (
 )
 
 
+def _in_one_word(
+    context: click.Context,
+    parameter: click.Parameter,  # noqa: ARG001  click passes it
+    value: tuple[str, ...],
+) -> str:
+    """Return the prompt. Without quotes, it is several words, which a shell may have changed."""
+    if len(value) > 1 and not context.resilient_parsing:
+        from muybridge.cli.mistakes import further_words  # noqa: PLC0415  only then
+
+        context.fail(further_words(value[1:]))
+    return " ".join(value)
+
+
 @click.command(
     params=[
         text_output(),
@@ -72,7 +85,7 @@ _TIMEOUT = (
     ]
 )
 @click.argument("model", metavar="MODEL", shell_complete=suggestions.text_models)
-@click.argument("prompt", metavar="PROMPT")
+@click.argument("prompt", metavar="PROMPT", nargs=-1, required=True, callback=_in_one_word)
 @click.option(
     "--image",
     "images",

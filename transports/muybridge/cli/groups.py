@@ -1,0 +1,28 @@
+"""Groups of commands. For an unknown command, the error says what to write."""
+
+from __future__ import annotations
+
+import click
+
+
+class CommandGroup(click.Group):
+    """A group of commands. Without a command, or for an unknown one, it says what to write."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the name of the command; without any words, show an example."""
+        if not args and not self.no_args_is_help and not ctx.resilient_parsing:
+            from muybridge.cli.mistakes import without_command  # noqa: PLC0415  only then
+
+            ctx.fail(without_command(ctx))
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. For an unknown name, the error says what to write."""
+        name = args[0]
+        if name not in self.list_commands(ctx) and not name.startswith("-"):
+            from muybridge.cli.mistakes import unknown_command  # noqa: PLC0415  only then
+
+            ctx.fail(unknown_command(ctx, name))
+        return super().resolve_command(ctx, args)

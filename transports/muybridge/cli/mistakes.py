@@ -1,0 +1,213 @@
+"""Mistakes in a command line, and what to write instead. It is loaded after a mistake only.
+
+Every line in backticks works as it is, once ID is the id of a task.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+import click
+
+from muybridge.cli.family_help import example
+from muybridge_protocol.families import FAMILIES, family_of_model
+from muybridge_protocol.rules.values import shown
+from muybridge_protocol.text.models import TEXT_MODELS
+
+_PICTURE: Final = example(FAMILIES["imga"], "run")
+_TEXT: Final = 'muybridge text textg-2.5-pro "Why does a horse gallop?"'
+_WAIT: Final = "muybridge wait ID -o horse.png"
+_DOWNLOAD: Final = "muybridge download ID -o horse.png"
+_BATCH: Final = "muybridge batch run requests.jsonl --out pictures"
+
+_REQUEST_FILES = (".jsonl", ".ndjson", ".json", ".csv")
+
+_EXAMPLES: Mapping[str, str] = {
+    "run": _PICTURE,
+    "create": example(FAMILIES["imga"], "create"),
+    "check": example(FAMILIES["imga"], "check"),
+    "text": _TEXT,
+    "get": "muybridge get ID",
+    "wait": _WAIT,
+    "download": _DOWNLOAD,
+    "batch": _BATCH,
+    "batch run": _BATCH,
+    "batch status": "muybridge batch status pictures",
+    "batch ambiguous": "muybridge batch ambiguous pictures",
+    "batch manifest": "muybridge batch manifest pictures",
+    "ledger": "muybridge ledger list",
+    "asset": "muybridge asset delete --help",
+}
+"""A line for each command that needs more words than its name."""
+
+
+def _write(line: str) -> str:
+    return f"Write `{line}`."
+
+
+COMMANDS: Mapping[str, str] = {
+    word: advice
+    for words, advice in {
+        "image images picture video imagine draw make new": _write(_PICTURE),
+        "ask chat complete llm message messages prompt": _write(_TEXT),
+        "describe fetch info inspect poll query result results show status task": _write(
+            "muybridge get ID"
+        ),
+        "await follow resume watch": _write(_WAIT),
+        "export pull save": _write(_DOWNLOAD),
+        "history jobs list log logs ls tasks": "Write `muybridge models` for the models, or "
+        "`muybridge ledger list` for your requests and their task ids.",
+        "abort cancel stop": "No command cancels a task. To see its status, write `muybridge get "
+        "ID`.",
+        "family model": _write("muybridge models imga"),
+        "cost costs price prices pricing": _write("muybridge estimate requests.jsonl"),
+        "balance budget quota spend usage": _write("muybridge spent"),
+        "lint verify": _write("muybridge validate requests.jsonl"),
+        "emulator local mock server start": _write("muybridge serve --help"),
+        "openapi spec": _write("muybridge schema"),
+        "version": _write("muybridge --version"),
+        "auth config configure init key login setup": "The key comes from MUYBRIDGE_API_KEY or "
+        "--api-key-file. To start without one, write `muybridge demo`.",
+    }.items()
+    for word in words.split()
+}
+"""What other tools call a command, and what to write here."""
+
+_FILES = "Write --image, which takes pictures, videos, sounds and PDF documents."
+_KEY = "Set MUYBRIDGE_API_KEY, or give a file that has the key in it as --api-key-file."
+_NO_WAITING = "create does not wait for a result. " + _write(_PICTURE)
+_OF_FAMILIES: Mapping[str, str] = {
+    "-m": "Write --model.",
+    "-p": "Write --prompt.",
+}
+_SERVING = (
+    "The local service of another command has ended. To keep one running, see `muybridge serve "
+    "--help`."
+)
+_OF_TASKS: Mapping[str, str] = {"--local": _SERVING, "--out": "Write -o."}
+_OF_MODELS = _write("muybridge models imga")
+
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "run": {**_OF_FAMILIES, "--out": "Write -o."},
+    "create": {
+        **_OF_FAMILIES,
+        **dict.fromkeys(("-o", "--output", "--out"), _NO_WAITING),
+        "--local": _write(f"{_PICTURE} --local"),
+    },
+    "check": _OF_FAMILIES,
+    "text": {
+        **dict.fromkeys(("-p", "--prompt"), f"The prompt comes after the model. {_write(_TEXT)}"),
+        **dict.fromkeys(("-m", "--model"), f"The model comes first. {_write(_TEXT)}"),
+        **dict.fromkeys(
+            ("-a", "-f", "-i", "--attach", "--audio", "--document", "--file", "--pdf", "--video"),
+            _FILES,
+        ),
+        "--max-tokens": "Write --max-output-tokens.",
+        "--stream": "Leave it out: the answer is printed as it arrives.",
+    },
+    "get": {
+        **dict.fromkeys(("-o", "--output", "--out"), _write(_WAIT)),
+        "--local": _SERVING,
+    },
+    "wait": _OF_TASKS,
+    "download": _OF_TASKS,
+    "models": dict.fromkeys(("-f", "-m", "--family", "--model"), _OF_MODELS),
+}
+"""Options of other commands and tools by the command that they were given to."""
+
+_EVERYWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("-k", "--api-key", "--key"), _KEY),
+    "--debug": "Write -v.",
+}
+"""The same for all commands."""
+
+
+def without_command(context: click.Context) -> str:
+    """Return what to write where a group was given nothing."""
+    return f"The command is incomplete. {_write(_EXAMPLES[_path(context)])}"
+
+
+def unknown_family(context: click.Context, name: str, error: Exception) -> str:
+    """Return *error*, which says that there is no family *name*, with what to write."""
+    family = family_of_model(name.rpartition("/")[2]) or FAMILIES["imga"]
+    return f"{error}. {_write(example(family, _path(context)))}"
+
+
+def unknown_command(context: click.Context, name: str) -> str:
+    """Return the message about *name*, which is no command of the context's group."""
+    path = _path(context)
+    said = f"There is no command {name!r}"
+    if path in ("", "batch") and Path(name).suffix.lower() in _REQUEST_FILES:
+        return f"{said}. {_write(f'muybridge batch run {shlex.quote(name)} --out pictures')}"
+    if not path and name in FAMILIES:
+        return f"{name} is a family. {_write(example(FAMILIES[name], 'run'))}"
+    if not path and (family := family_of_model(name)) is not None:
+        return f"{name} is a model of family {family.name}. {_write(example(family, 'run'))}"
+    if not path and name in TEXT_MODELS:
+        return f'{name} is a text model. Write `muybridge text {name} "Why does a horse gallop?"`.'
+    if not path and name in COMMANDS:
+        return f"{said}. {COMMANDS[name]}"
+    assert isinstance(context.command, click.Group)  # noqa: S101  its commands are asked for
+    close = get_close_matches(name, context.command.list_commands(context), n=1)
+    if close:
+        return f"{said}; did you mean {close[0]}?"
+    if path:
+        return f"{said}. {_write(_EXAMPLES[path])}"
+    return (
+        f"{said}. Use run for pictures and videos, and text for text. Write `{_PICTURE}` or "
+        f"`{_TEXT}`."
+    )
+
+
+def unknown_model(name: str, error: Exception) -> str:
+    """Return *error*, which says that `models` knows no family *name*, with what to write."""
+    models = [model.name for family in FAMILIES.values() for model in family.models]
+    close = get_close_matches(name, [*models, *TEXT_MODELS, "text"], n=1)
+    if close:
+        return f"{error}. {_write(f'muybridge models {close[0]}')}"
+    return f"{error}. To see all models, write `muybridge models`."
+
+
+def further_words(words: Sequence[str]) -> str:
+    """Return the message about *words* after the prompt of a text request."""
+    path = next(filter(os.path.isfile, words), None)
+    if path is not None:
+        return f"Unexpected argument {shown(path)}. To send the file, write --image before it."
+    return f"The prompt has several words. Put it in quotes: `{_TEXT}`."
+
+
+def explained(error: click.UsageError) -> str:
+    """Return the message of *error*, with what to write."""
+    message = error.format_message()
+    if error.ctx is None:
+        return message
+    path = _path(error.ctx)
+    if isinstance(error, click.NoSuchOption):
+        name = error.option_name
+        if isinstance(error.ctx.command, click.Group):
+            line = _EXAMPLES.get(path, f"{_PICTURE} -v")
+            return f"{error.message} Options come after the command. {_write(line)}"
+        command, _, _ = path.partition(" ")
+        known = {**_EVERYWHERE, **OPTIONS.get(command, {})}
+        return f"{error.message} {known[name]}" if name in known else message
+    if isinstance(error, click.MissingParameter) and path in _EXAMPLES:
+        return f"{message} {_write(_EXAMPLES[path])}"
+    if isinstance(error, click.BadParameter) and _is_file(error.param):
+        return error.message  # it names the file, and not the placeholder in the help
+    return message
+
+
+def _is_file(parameter: click.Parameter | None) -> bool:
+    return isinstance(parameter, click.Argument) and isinstance(
+        parameter.type, click.File | click.Path
+    )
+
+
+def _path(context: click.Context) -> str:
+    """Return the command that *context* is of, without the name of the whole."""
+    return context.command_path.partition(" ")[2]
