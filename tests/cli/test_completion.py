@@ -88,8 +88,8 @@ def test_scripts(invoke: Invoke, shell: str) -> None:
             "xyz",
             (
                 "There is no command 'xyz'. Use run for pictures and videos, and text for text. "
-                'Write `muybridge run imga --model imga --prompt "A horse at a gallop" -o horse.png` or '
-                '`muybridge text textg-2.5-pro "Why does a horse gallop?"`.'
+                'Write `muybridge run imga --model imga --prompt "A horse at a gallop" -o '
+                'horse.png` or `muybridge text textg-2.5-pro "Why does a horse gallop?"`.'
             ),
         ),
     ],
