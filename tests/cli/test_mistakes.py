@@ -145,6 +145,47 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "a family as an option": (("models", "--family", "imga"), "Write `muybridge models imga`."),
     "an unknown model to list": (("models", "qqqq"), "To see all models, write `muybridge models`"),
     "a model to list that is close": (("models", "imgb-3"), "Write `muybridge models imgb-2`."),
+    "a flag with a value": (
+        ("run", "vidsb", "--generate-audio", "true"),
+        "Flags take no value: write --generate-audio or --no-generate-audio.",
+    ),
+    "a file without its option": (
+        ("run", "imga", "photo.png"),
+        "To send the file, write --image-urls @photo.png --allow-inline.",
+    ),
+    "a file to check without its option": (
+        ("check", "imga", "photo.png"),
+        "Give a file as --file FIELD=PATH: `muybridge check imga --file",
+    ),
+    "text as a family": (("run", "text", "Hello"), "Write `muybridge text textg-2.5-pro"),
+    "a family in capitals": (("run", "IMGB", "Hello"), "Write `muybridge run imgb --model imgb-2"),
+    "help on families": (("run", "help"), "Write `muybridge run --help`."),
+    "help on a batch": (("batch", "help"), "Write `muybridge batch --help`."),
+    "a family for text": (
+        ("text", "imga", "a horse"),
+        "imga is a family. Write `muybridge run imga --model",
+    ),
+    "a model of a family for text": (
+        ("text", "imgb-2", "a horse"),
+        "imgb-2 is a model of family imgb. Write `muybridge run imgb --model",
+    ),
+    "several results": (
+        ("run", "imga", "-n", "2"),
+        "No such option '-n'. Each request has one result. For several, write a file of requests",
+    ),
+    "a demo without a charge": (("demo", "--local"), "Leave it out: the demo uses the local"),
+    "a misspelt option that costs": (
+        ("demo", "--reall"),
+        "No such option '--reall'. Did you mean '--help'?",
+    ),
+    "a request to estimate": (("estimate", "imga", "--prompt", "-a"), "estimate requests.jsonl`."),
+    "a batch to resume": (("batch", "resume", "x"), "`muybridge batch run --out pictures`."),
+    "a batch to show": (("batch", "show", "x"), "Write `muybridge batch status pictures`."),
+    "nothing to submit": (("batch", "submit"), "Missing argument 'FILE'"),
+    "a key where none is used": (
+        ("estimate", "--key", "sk-1"),
+        "No such option '--key'. (see `muybridge estimate",
+    ),
     "a limit with a currency": (
         ("run", "imga", "--model", "imga", "--prompt", "a", "--max-cost", "1EUR"),
         "--max-cost: a limit must be a number of at least 0 (got '1EUR'). Nothing was sent.",
@@ -221,7 +262,7 @@ def test_the_lines_work(invoke: Invoke, tmp_path: Path, begun: Mapping[str, str]
     (tmp_path / "photo.png").write_bytes(picture("PNG", 640, 480))
     task = invoke("create", "imga", "--model", "imga", "--prompt", "-a", env=begun).stdout.strip()
     said = [invoke(*words, env=begun).stderr for words, _ in MISTAKES.values()]
-    said += [invoke(word, env=begun).stderr for word in mistakes.COMMANDS]
+    said += [one for words in mistakes.COMMANDS.values() for one in words.values()]
     said += [one for options in mistakes.OPTIONS.values() for one in options.values()]
     lines = set(re.findall(r"`muybridge ([^`]+)`", "\n".join(said)))
     assert len(lines) > 30
@@ -307,3 +348,16 @@ def test_a_picture_is_no_file_of_requests(invoke: Invoke, tmp_path: Path) -> Non
     assert done.exit_code == 1
     (error,) = json.loads(done.stdout)["errors"]
     assert error["message"].startswith("it is a binary file, and its name does not end with one of")
+
+
+def test_the_option_for_a_file_works(
+    invoke: Invoke, tmp_path: Path, settings: Mapping[str, str]
+) -> None:
+    """The words that send a file are accepted as they are."""
+    (tmp_path / "photo.png").write_bytes(picture("PNG", 640, 480))
+    imga = ("run", "imga", "--model", "imga", "--prompt", "-a", "--poll-interval", "0.05")
+    said = invoke(*imga, "photo.png", env=settings).stderr
+    (words,) = re.findall(r"write (.*)\. \(see", said)
+    assert invoke(*imga, *shlex.split(words), env=settings).exit_code == 0
+    image = ("text", "textg-2.5-pro", "Hello", "--local", "--image", "photo.png")
+    assert "image/png" in invoke(*image).stdout

@@ -167,8 +167,8 @@ def report(error: BaseException, invocation: Invocation) -> int:
             message = f"{error.what()} The local service has ended, and its tasks with it."
     elif isinstance(error, click.ClickException):
         if isinstance(error, click.NoSuchOption):
-            # A typo must not lead to a key in clear text.
-            risky = {f"--{name.replace('_', '-')}" for name in PERMISSIONS}
+            # A typo must not lead to a key in clear text, or to a charge.
+            risky = {"--real", *(f"--{name.replace('_', '-')}" for name in PERMISSIONS)}
             close = [one for one in error.possibilities or () if one not in risky]
             error = click.NoSuchOption(error.option_name, possibilities=close, ctx=error.ctx)
         message = _explained(error)

@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping
 
 import click
 
+from muybridge.cli.examples import example
 from muybridge.cli.options import option_name
 from muybridge_protocol.families import Family, Media, Model, Pacing
-from muybridge_protocol.families.examples import smallest_example
-from muybridge_protocol.families.references import media_fields
-from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.rules.values import shown
 
 _PURPOSES: Mapping[str, str] = {
     "create": "Create a task for",
@@ -56,9 +53,9 @@ class FamilyCommand(click.Command):
             close = [one for one in error.possibilities or () if one not in hidden]
             raise click.NoSuchOption(name, possibilities=close, ctx=ctx) from None
         if rest and not ctx.resilient_parsing:
-            line = example(self._family, self._verb)
-            advice = f"Give the prompt as --prompt, in quotes if it has spaces: `{line}`."
-            ctx.fail(f"Unexpected argument {shown(rest[0])}. {advice}")
+            from muybridge.cli.mistakes import unexpected  # noqa: PLC0415  only then
+
+            ctx.fail(unexpected(self._family, self._verb, rest[0]))
         return rest
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -140,24 +137,6 @@ def sentences(family: Family) -> list[str]:
         kept_sentence(family),
         *family.notes,
     ]
-
-
-def example(family: Family, verb: str) -> str:
-    """Return a command line that the family's rules accept."""
-    if verb == "check" and (fields := media_fields(family)):
-        wire, kind = next(iter(fields.items()))
-        return f"muybridge check {family.name} --file {wire}=horse{_SUFFIXES[kind]}"
-    body = smallest_example(family)
-    words = [f"{option_name(wire)} {_quoted(value)}" for wire, value in body.items()]
-    saved = f" -o horse.{'png' if family.media is Media.IMAGE else 'mp4'}" if verb == "run" else ""
-    return f"muybridge {verb} {family.name} {' '.join(words)}{saved}"
-
-
-_SUFFIXES = {MediaKind.IMAGE: ".png", MediaKind.VIDEO: ".mp4", MediaKind.SOUND: ".wav"}
-
-
-def _quoted(value: object) -> str:
-    return f'"{value}"' if " " in str(value) else str(value)
 
 
 def _made(family: Family) -> str:

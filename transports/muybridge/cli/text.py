@@ -42,6 +42,7 @@ from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.rules.values import Kind, Problem
 from muybridge_protocol.text.content import GenerationConfig
+from muybridge_protocol.text.models import TEXT_MODELS
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import (
     FinishReason,
@@ -56,6 +57,21 @@ if TYPE_CHECKING:
 _TIMEOUT = (
     "Seconds to wait for the whole answer; one that is interrupted may be charged [default: 600]"
 )
+
+
+def _for_text(
+    context: click.Context,
+    parameter: click.Parameter,  # noqa: ARG001  click passes it
+    value: str,
+) -> str:
+    """Return the model. One that makes pictures or videos is refused."""
+    if value and value not in TEXT_MODELS and not context.resilient_parsing:
+        from muybridge.cli.mistakes import of_a_family  # noqa: PLC0415  only then
+
+        advice = of_a_family(value)
+        if advice is not None:
+            context.fail(advice)
+    return value
 
 
 def _in_one_word(
@@ -84,7 +100,9 @@ def _in_one_word(
         VERBOSE,
     ]
 )
-@click.argument("model", metavar="MODEL", shell_complete=suggestions.text_models)
+@click.argument(
+    "model", metavar="MODEL", shell_complete=suggestions.text_models, callback=_for_text
+)
 @click.argument("prompt", metavar="PROMPT", nargs=-1, required=True, callback=_in_one_word)
 @click.option(
     "--image",
@@ -92,7 +110,7 @@ def _in_one_word(
     multiple=True,
     metavar="PATH",
     shell_complete=suggestions.files,
-    help="A picture or a video to look at; may be repeated.",
+    help="A picture, video, sound or PDF document to look at; may be repeated.",
 )
 @click.option("--system", metavar="TEXT", help="Instructions for the model.")
 @click.option("--temperature", metavar="NUMBER", help="Randomness; lower is more deterministic.")
