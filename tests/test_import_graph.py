@@ -69,10 +69,10 @@ CORE = {
 CLIENT = {
     "async_text_client", "base_client", "client", "clock", "configuration", "credentials",
     "drivers", "drivers.blocking", "drivers.calls", "drivers.driver", "drivers.interrupts",
-    "drivers.listeners", "drivers.notes", "drivers.runtime", "lazy_names", "payment_guard",
-    "text_client", "wire", "wire._addressing", "wire._certificates", "wire._environment",
-    "wire._network_errors", "wire._requests_connections", "wire._response_body",
-    "wire.async_transport", "wire.building", "wire.exchange", "wire.network",
+    "drivers.listeners", "drivers.notes", "drivers.runtime", "lazy_names", "misplaced",
+    "payment_guard", "text_client", "wire", "wire._addressing", "wire._certificates",
+    "wire._environment", "wire._network_errors", "wire._requests_connections",
+    "wire._response_body", "wire.async_transport", "wire.building", "wire.exchange", "wire.network",
     "wire.requests_transport", "wire.transport",
 }  # fmt: skip
 FIRST_RESULT = {

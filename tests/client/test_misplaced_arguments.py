@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import muybridge
 from muybridge import ImgaRequest
 
-from .drivers import MakeClient
+from .drivers import AnyClient, MakeClient
 from .event_loops import BlockingAsyncClient
 from .fleets import run_all
 from .in_process import World
@@ -20,6 +21,8 @@ OF_CALL = r"write client\.{}\(\.\.\., {}=\.\.\.\)\. Nothing was sent\."
 OF_REQUEST = (
     r'a field of requests: write client\.run\("imga", \{{"{}": \.\.\.\}}\)\. Nothing was sent\.'
 )
+OF_BODY = r'the body, the first argument: {}\(\{{"model": \.\.\., \.\.\.\}}\)\. Nothing was sent\.'
+BODIES = ("chat_completions", "stream_chat_completions", "messages", "stream_messages")
 CALLS: list[tuple[str, list[Any], str, str]] = [
     ("run", [REQUEST], "poll_interval", OF_CLIENT.format("poll_interval")),
     ("run", [REQUEST], "budget", OF_CLIENT.format("budget")),
@@ -35,7 +38,55 @@ CALLS: list[tuple[str, list[Any], str, str]] = [
     ("wait", ["task-1"], "poll_interval", OF_CLIENT.format("poll_interval")),
     ("wait", ["task-1"], "size_limit", OF_CALL.format("save", "size_limit")),
     ("watch", ["task-1"], "poll_interval", OF_CLIENT.format("poll_interval")),
+    ("save", ["task-1", "horse"], "time_out", r"did you mean timeout\? Nothing was sent\."),
+    ("download", ["task-1", "horse"], "on_event", OF_CLIENT.format("on_event")),
+    ("read", ["task-1"], "path", OF_CALL.format("save", "path")),
+    ("check", [REQUEST], "prices", OF_CLIENT.format("prices")),
+    ("delete_asset", ["asset-1"], "timeout", OF_CLIENT.format("timeout")),
+    ("call", ["GET", "/v1/x"], "body", r"use method, path, json\. Nothing was sent\."),
+    ("chat_completions", [{}], "budget", OF_CLIENT.format("budget")),
+    *((call, [], "model", OF_BODY.format(call)) for call in BODIES),
 ]
+EXCESS: list[tuple[str, list[Any], str]] = [
+    ("create", [REQUEST, None, 5], "2 positional arguments (request, fields), not 3."),
+    ("create_once", ["order", REQUEST, None, 5], "(once, request, fields), not 4."),
+    ("get", ["task-1", 5], "1 positional argument (task), not 2."),
+    ("wait", ["task-1", 5], "(task), not 2; pass timeout, on_update by name."),
+    ("watch", ["task-1", 5], "(task), not 2; pass timeout by name."),
+    ("run", [REQUEST, None, 5], "(request, fields), not 3; pass timeout, on_update by name."),
+    ("save", ["task-1", "horse", 5], "not 3; pass timeout, size_limit, sidecar by name."),
+    ("download", ["task-1", "horse", 5], "not 3; pass timeout, size_limit, sidecar by name."),
+    ("read", ["task-1", "horse"], "not 2; pass timeout, size_limit by name."),
+    ("check", [REQUEST, None, 5], "not 3; pass files, timeout by name."),
+    ("delete_asset", ["asset-1", 5], "1 positional argument (asset_id), not 2."),
+    ("call", ["GET", "/v1/x", None, 5], "(method, path, json), not 4."),
+    ("generate_content", ["m", "Hi.", 5, 6], "(model, contents), not 4; pass system_instruction,"),
+    ("stream_generate_content", ["m", "Hi.", 5], "(model, contents), not 3; pass system"),
+    ("chat_completions", ["m", [], 5], "(body), not 3; pass timeout, size_limit by name."),
+    ("stream_chat_completions", ["m", []], "(body), not 2; pass timeout, size_limit, silence by"),
+    ("messages", ["m", []], "(body), not 2; pass path, timeout, size_limit by name."),
+    ("stream_messages", ["m", []], "(body), not 2; pass path, timeout, size_limit, silence by"),
+]
+NAMES = {
+    "generate": 'write client.run("imga", {"model": ..., "prompt": ...})',
+    "images": 'write client.run("imga", {"model": ..., "prompt": ...})',
+    "videos": 'write client.run("vidg", {"model": ..., "prompt": ...})',
+    "subscribe": 'write client.run("imga", {"model": ..., "prompt": ...})',
+    "submit": "write client.create(request)",
+    "predictions": "write client.create(request)",
+    "poll": "write client.wait(task)",
+    "wait_for": "write client.wait(task)",
+    "operations": "write client.get(task)",
+    "models": "write client.generate_content(model, contents)",
+    "chat": 'write client.chat_completions({"model": ..., "messages": [...]})',
+    "aio": "write muybridge.AsyncClient()",
+}
+"""Attributes of the clients of openai, google-genai, replicate and fal."""
+
+
+def own(made: AnyClient) -> Any:
+    """Return the client itself: the wrapper of an async one has signatures of its own."""
+    return made._client if isinstance(made, BlockingAsyncClient) else made  # pyright: ignore[reportPrivateUsage]
 
 
 def begin(result: Any) -> None:
@@ -49,13 +100,80 @@ def test_calls(
     make_client: MakeClient, world: World, call: str, arguments: list[Any], name: str, told: str
 ) -> None:
     """It says so before anything is sent."""
-    made = make_client(world)
-    # The wrapper of an async client has signatures of its own.
-    client: Any = made._client if isinstance(made, BlockingAsyncClient) else made  # pyright: ignore[reportPrivateUsage]
     options: dict[str, Any] = {name: 4}
     with pytest.raises(TypeError, match=rf"^{call} has no argument '{name}'; .*{told}$"):
-        begin(getattr(client, call)(*arguments, **options))
+        begin(getattr(own(make_client(world)), call)(*arguments, **options))
     assert world.seen == []
+
+
+@pytest.mark.parametrize(("call", "arguments", "told"), EXCESS)
+def test_too_many(
+    make_client: MakeClient, world: World, call: str, arguments: list[Any], told: str
+) -> None:
+    """Too many arguments by position: the error says which of them have a name."""
+    with pytest.raises(TypeError, match=rf"^{call} takes .* Nothing was sent\.$") as caught:
+        begin(getattr(own(make_client(world)), call)(*arguments))
+    assert told in str(caught.value)
+    assert world.seen == []
+
+
+def test_every_mistake_is_told(make_client: MakeClient, world: World) -> None:
+    """One error says all of it."""
+    options: dict[str, Any] = {"time_out": 4, "budget": 4}
+    with pytest.raises(TypeError) as caught:
+        begin(own(make_client(world)).wait("task-1", 5, **options))
+    said = str(caught.value)
+    assert "wait takes 1 positional argument (task), not 2; pass timeout, on_update by" in said
+    assert " It has no argument 'time_out'; did you mean timeout? It has no argument 'bud" in said
+    assert said.endswith("Client(budget=...). Nothing was sent.")
+
+
+@pytest.mark.parametrize("call", ["chat_completions", "messages"])
+def test_no_body(make_client: MakeClient, world: World, call: str) -> None:
+    """A call without a body is refused like one with an empty body."""
+    made = make_client(world)
+    run: Any = made._run if isinstance(made, BlockingAsyncClient) else operator.call  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(muybridge.InvalidRequest, match="the body is not a mapping of fields"):
+        run(getattr(own(made), call))
+    assert world.seen == []
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "missing"),
+    [
+        ("save", [], "'source' and 'path'"),
+        ("download", [REQUEST], "'path'"),
+        ("run", [], "'request'"),
+        ("generate_content", ["textg-2.5-pro"], "'contents'"),
+    ],
+)
+def test_a_missing_argument(
+    make_client: MakeClient, world: World, call: str, arguments: list[Any], missing: str
+) -> None:
+    """Python's own error names the method and the argument."""
+    told = rf"Client\.{call}\(\) missing \d required positional arguments?: {missing}$"
+    with pytest.raises(TypeError, match=told):
+        getattr(own(make_client(world)), call)(*arguments)
+    assert world.seen == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_other_libraries(make_client: MakeClient, world: World, name: str) -> None:
+    """An attribute that other clients have: the error says what to write here."""
+    client = own(make_client(world))
+    with pytest.raises(AttributeError) as caught:
+        getattr(client, name)
+    kind = type(client).__name__
+    assert str(caught.value) == f"{kind!r} object has no attribute {name!r}; {NAMES[name]}"
+    assert not hasattr(client, name)
+
+
+def test_other_names(make_client: MakeClient, world: World) -> None:
+    """Python suggests the nearest name for any other attribute, as it always does."""
+    client = own(make_client(world))
+    with pytest.raises(AttributeError, match=r"object has no attribute 'crate'$") as caught:
+        _ = client.crate
+    assert (caught.value.name, caught.value.obj) == ("crate", client)
 
 
 def test_run_all(make_client: MakeClient, world: World) -> None:
@@ -83,3 +201,14 @@ def test_constructors(make: type[muybridge.Client], name: str, told: str) -> Non
     options: dict[str, Any] = {name: 4}
     with pytest.raises(TypeError, match=f"^{make.__name__} has no argument '{name}'; .*{told}"):
         make("sk-canary-1234567", "https://service.test", **options)
+
+
+@pytest.mark.parametrize("make", [muybridge.Client, muybridge.AsyncClient, muybridge.TrioClient])
+def test_too_many_for_a_constructor(make: Any) -> None:
+    """The same holds by position."""
+    told = (
+        rf"^{make.__name__} takes 3 positional arguments \(api_key, base_url, text_base_url\), "
+        r"not 4; pass allow_plain_http, .* by name\. Nothing was sent\.$"
+    )
+    with pytest.raises(TypeError, match=told):
+        make("sk-canary-1234567", "https://service.test", "https://service.test", 5)

@@ -60,9 +60,9 @@ def test_an_unknown_argument_says_where_it_goes(client: AnyClient, method: str, 
     with pytest.raises(TypeError) as caught:
         ask(client, method, **{name: 0.5})
     said = str(caught.value)
-    assert said.startswith(f"{method}() has no argument {name!r}; ")
+    assert said.startswith(f"{method} has no argument {name!r}; ")
     assert PLACES[name] in said
-    assert said.endswith(". Nothing was sent.")
+    assert said.endswith((". Nothing was sent.", "? Nothing was sent."))
 
 
 @pytest.mark.parametrize("method", OTHERS)

@@ -13,6 +13,7 @@ from muybridge.configuration import check_part, hidden, read_books, read_service
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
+from muybridge.misplaced import refuse_misplaced
 from muybridge.payment_guard import guarded
 from muybridge.wire.async_transport import AsyncTransport
 from muybridge_protocol.arguments import check_callable
@@ -50,7 +51,7 @@ class AsyncClient(BaseClient):
         api_key: str | None = None,
         base_url: str | None = None,
         text_base_url: str | None = None,
-        *,
+        *_excess: Never,
         allow_plain_http: bool = False,
         allow_insecure_downloads: bool = False,
         timeout: float = API_TIMEOUT,
@@ -106,10 +107,7 @@ class AsyncClient(BaseClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
-        if _misplaced:
-            from muybridge.misplaced import refuse_misplaced  # noqa: PLC0415  needed only after a mistake
-
-            refuse_misplaced(type(self), "", _misplaced)
+        refuse_misplaced(self, "", _excess, _misplaced)
         if transport is not None:
             check_part("transport", transport, ("stream",), "an async transport, or None")
         check_callable("wall", wall)

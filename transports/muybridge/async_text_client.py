@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
+from muybridge.misplaced import refuse_misplaced
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
-from muybridge_protocol.suggested_names import placing_arguments
 from muybridge_protocol.text.defaults import (
     CHAT_PATH,
     MESSAGES_PATH,
+    NO_BODY,
     REPLY_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
-    place_of,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from muybridge_protocol.text.responses import GenerateContentResponse
 
 
-@placing_arguments(place_of)
 class AsyncTextClient:
     """The text endpoints of a `BaseClient` (spec, "Text endpoints").
 
@@ -71,12 +70,13 @@ class AsyncTextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *,
+        *_excess: Never,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        **_misplaced: Never,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
 
@@ -98,6 +98,7 @@ class AsyncTextClient:
             Refused: The service refused it (`Unauthorized`, `Forbidden`, `RateLimited`, ...).
             TextAmbiguous: The request may have been answered and charged; it was not retried.
         """
+        refuse_misplaced(self, "generate_content", _excess, _misplaced)
         return await self._text.generate(
             model,
             contents,
@@ -111,13 +112,14 @@ class AsyncTextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *,
+        *_excess: Never,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        **_misplaced: Never,
     ) -> AsyncContentStream:
         """Return a context manager that generates text and yields it in chunks as they arrive.
 
@@ -145,6 +147,7 @@ class AsyncTextClient:
             StreamInterrupted: On iterating, if the response ends before the answer is complete. The
                 error has the chunks that arrived.
         """
+        refuse_misplaced(self, "stream_generate_content", _excess, _misplaced)
         return self._text.stream_generate(
             model,
             contents,
@@ -156,10 +159,11 @@ class AsyncTextClient:
 
     async def chat_completions(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
 
@@ -173,16 +177,18 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As for `generate_content`.
         """
+        refuse_misplaced(self, "chat_completions", _excess, _misplaced)
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
         return await self._text.mapping(body, CHAT_PATH, limits)
 
     def stream_chat_completions(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        **_misplaced: Never,
     ) -> AsyncTextStream[JsonObject]:
         """Return a context manager that sends a chat completions request and yields the chunks.
 
@@ -195,17 +201,19 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
+        refuse_misplaced(self, "stream_chat_completions", _excess, _misplaced)
         return self._text.stream_chat(
             body, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
         )
 
     async def messages(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
 
@@ -221,17 +229,19 @@ class AsyncTextClient:
             InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As for `generate_content`.
         """
+        refuse_misplaced(self, "messages", _excess, _misplaced)
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
         return await self._text.mapping(body, path, limits)
 
     def stream_messages(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        **_misplaced: Never,
     ) -> AsyncTextStream[JsonObject]:
         """Return a context manager that sends a messages request and yields the events.
 
@@ -245,6 +255,7 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
+        refuse_misplaced(self, "stream_messages", _excess, _misplaced)
         return self._text.stream_messages(
             body, path, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
         )

@@ -18,6 +18,7 @@ from muybridge.async_text_client import AsyncTextClient
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
+from muybridge.misplaced import missing_attribute, refuse_misplaced
 from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.events import Polled
 from muybridge_protocol.families import check_request
@@ -60,6 +61,9 @@ class BaseClient(AsyncTextClient):
         self._interrupted = InterruptedTasks()
         self._names: Books | None = None
         """The ledger that keeps the names, if the client has no other."""
+
+    if not TYPE_CHECKING:
+        __getattr__ = missing_attribute
 
     def __repr__(self) -> str:
         # A traceback that shows variables also shows a client whose constructor failed.
@@ -111,7 +115,11 @@ class BaseClient(AsyncTextClient):
             await self._driver.transport.close()
 
     async def create(
-        self, request: MediaRequest | str, fields: Fields | None = None, **_misplaced: Never
+        self,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
+        *_excess: Never,
+        **_misplaced: Never,
     ) -> Task:
         """Create a task and return it as soon as its id is known.
 
@@ -129,8 +137,7 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        if _misplaced:
-            self._refuse("create", _misplaced)
+        refuse_misplaced(self, "create", _excess, _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
             return await self._create(await self._request(request, fields), notes)
@@ -143,6 +150,7 @@ class BaseClient(AsyncTextClient):
         once: str,
         request: MediaRequest | str,
         fields: Fields | None = None,
+        *_excess: Never,
         **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -169,8 +177,7 @@ class BaseClient(AsyncTextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
-        if _misplaced:
-            self._refuse("create_once", _misplaced)
+        refuse_misplaced(self, "create_once", _excess, _misplaced)
         from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
 
         notes = PaidNotes(self._interrupted)
@@ -182,7 +189,7 @@ class BaseClient(AsyncTextClient):
             notes.leave_note(error)
             raise
 
-    async def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
+    async def get(self, task: Task | Result | str, *_excess: Never, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
@@ -196,14 +203,13 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        if _misplaced:
-            self._refuse("get", _misplaced)
+        refuse_misplaced(self, "get", _excess, _misplaced)
         return await self._driver.finish(self._calls.query(task, **self._moment()))
 
     async def wait(
         self,
         task: Task | Result | str,
-        *,
+        *_excess: Never,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -230,8 +236,7 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        if _misplaced:
-            self._refuse("wait", _misplaced)
+        refuse_misplaced(self, "wait", _excess, _misplaced)
         check_callable("on_update", on_update)
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
         drive = Drive(self._driver, poll)
@@ -252,7 +257,7 @@ class BaseClient(AsyncTextClient):
     def watch(
         self,
         task: Task | Result | str,
-        *,
+        *_excess: Never,
         timeout: float | None = WAIT_TIMEOUT,
         **_misplaced: Never,
     ) -> AbstractAsyncContextManager[AsyncIterator[Result]]:
@@ -272,8 +277,7 @@ class BaseClient(AsyncTextClient):
         Raises:
             ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        if _misplaced:
-            self._refuse("watch", _misplaced)
+        refuse_misplaced(self, "watch", _excess, _misplaced)
         from muybridge.drivers.watching import Watch  # noqa: PLC0415  not all watch
 
         return Watch(
@@ -284,7 +288,7 @@ class BaseClient(AsyncTextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *,
+        *_excess: Never,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -303,8 +307,7 @@ class BaseClient(AsyncTextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
-        if _misplaced:
-            self._refuse("run", _misplaced)
+        refuse_misplaced(self, "run", _excess, _misplaced)
         check_wait_of_create(timeout)
         check_callable("on_update", on_update)
         notes = PaidNotes(self._interrupted)
@@ -318,7 +321,7 @@ class BaseClient(AsyncTextClient):
     def run_all(
         self,
         work: Iterable[Work],
-        *,
+        *_excess: Never,
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
@@ -352,8 +355,7 @@ class BaseClient(AsyncTextClient):
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
-        if _misplaced:
-            self._refuse("run_all", _misplaced)
+        refuse_misplaced(self, "run_all", _excess, _misplaced)
         from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
 
         check_type("dedupe", dedupe, bool, "True or False")
@@ -394,10 +396,11 @@ class BaseClient(AsyncTextClient):
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str] | BinaryIO,
-        *,
+        *_excess: Never,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
+        **_misplaced: Never,
     ) -> Path | None:
         """Save a result and return where it is.
 
@@ -421,6 +424,7 @@ class BaseClient(AsyncTextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        refuse_misplaced(self, "download", _excess, _misplaced)
         if isinstance(path, str | os.PathLike):
             return await self._download(
                 source, path, timeout, size_limit, sidecar=sidecar, adds_suffix=False
@@ -436,9 +440,10 @@ class BaseClient(AsyncTextClient):
     async def read(
         self,
         source: Result | Task | str,
-        *,
+        *_excess: Never,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int = READ_LIMIT,
+        **_misplaced: Never,
     ) -> bytes:
         """Download a result into memory and return its bytes.
 
@@ -455,6 +460,7 @@ class BaseClient(AsyncTextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        refuse_misplaced(self, "read", _excess, _misplaced)
         from muybridge.files.downloads import read  # noqa: PLC0415  not all download
 
         return await self._fetch(source, read, timeout, size_limit)
@@ -463,10 +469,11 @@ class BaseClient(AsyncTextClient):
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str],
-        *,
+        *_excess: Never,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
+        **_misplaced: Never,
     ) -> Path:
         """Save a result, with the right suffix if the name has none, and return where it is.
 
@@ -489,6 +496,7 @@ class BaseClient(AsyncTextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        refuse_misplaced(self, "save", _excess, _misplaced)
         from muybridge.files.downloads import check_path  # noqa: PLC0415  not all download
 
         check_path(path)
@@ -500,9 +508,10 @@ class BaseClient(AsyncTextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *,
+        *_excess: Never,
         files: Mapping[str, MediaFiles] | None = None,
         timeout: float = CHECK_TIMEOUT,
+        **_misplaced: Never,
     ) -> MediaReport:
         """Check a request's pictures, videos and sounds before paying. Nothing is created.
 
@@ -522,6 +531,7 @@ class BaseClient(AsyncTextClient):
             OSError: A file cannot be read.
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
+        refuse_misplaced(self, "check", _excess, _misplaced)
         from muybridge.media.checking import check_media  # noqa: PLC0415  not all check
 
         made = check_request(await self._request(request, fields), self.service)
@@ -529,7 +539,7 @@ class BaseClient(AsyncTextClient):
             self._driver, self._calls, made, {} if files is None else files, timeout
         )
 
-    async def delete_asset(self, asset_id: str) -> None:
+    async def delete_asset(self, asset_id: str, *_excess: Never, **_misplaced: Never) -> None:
         """Delete an asset for good.
 
         Args:
@@ -541,10 +551,13 @@ class BaseClient(AsyncTextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
+        refuse_misplaced(self, "delete_asset", _excess, _misplaced)
         operation = self._calls.delete_asset(asset_id, now=self._now())
         await self._driver.finish(operation)
 
-    async def call(self, method: str, path: str, json: object = None) -> HttpResponse:
+    async def call(
+        self, method: str, path: str, json: object = None, *_excess: Never, **_misplaced: Never
+    ) -> HttpResponse:
         """Call any endpoint of the service and return its response, whatever its status.
 
         For endpoints that the specification names but does not describe. Any method but GET is
@@ -560,6 +573,7 @@ class BaseClient(AsyncTextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
+        refuse_misplaced(self, "call", _excess, _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
             operation = self._calls.call(method, path, json, now=self._now())
@@ -567,13 +581,6 @@ class BaseClient(AsyncTextClient):
         except BaseException as error:
             notes.leave_note(error)
             raise
-
-    def _refuse(self, call: str, misplaced: Mapping[str, object]) -> None:
-        """Refuse arguments that *call* does not take, with where they belong."""
-        from muybridge import Client  # noqa: PLC0415  needed only after a mistake
-        from muybridge.misplaced import refuse_misplaced  # noqa: PLC0415  the same
-
-        refuse_misplaced(Client if isinstance(self, DrivenClient) else type(self), call, misplaced)
 
     async def _download(
         self,

@@ -21,6 +21,7 @@ from muybridge.drivers.blocking import (
 from muybridge.drivers.calls import Calls, check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
+from muybridge.misplaced import missing_attribute, refuse_misplaced
 from muybridge.payment_guard import guarded
 from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
@@ -62,7 +63,7 @@ class Client(TextClient):
         api_key: str | None = None,
         base_url: str | None = None,
         text_base_url: str | None = None,
-        *,
+        *_excess: Never,
         allow_plain_http: bool = False,
         allow_insecure_downloads: bool = False,
         timeout: float = API_TIMEOUT,
@@ -118,10 +119,7 @@ class Client(TextClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
-        if _misplaced:
-            from muybridge.misplaced import refuse_misplaced  # noqa: PLC0415  needed only after a mistake
-
-            refuse_misplaced(type(self), "", _misplaced)
+        refuse_misplaced(self, "", _excess, _misplaced)
         if transport is not None:
             check_part("transport", transport, ("stream",), "a transport, or None")
         if clock is not None:
@@ -146,6 +144,9 @@ class Client(TextClient):
         self._calls = calls
         self._driver = driver
         self._client = DrivenClient(calls, driver, owns_transport=transport is None)
+
+    if not TYPE_CHECKING:
+        __getattr__ = missing_attribute
 
     def __repr__(self) -> str:
         # A traceback that shows variables also shows a client whose constructor failed.
@@ -188,7 +189,11 @@ class Client(TextClient):
         run(self._client.close)
 
     def create(
-        self, request: MediaRequest | str, fields: Fields | None = None, **_misplaced: Never
+        self,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
+        *_excess: Never,
+        **_misplaced: Never,
     ) -> Task:
         """Create a task and return it as soon as its id is known.
 
@@ -206,13 +211,15 @@ class Client(TextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return run(self._client.create, request, fields, **_misplaced)
+        refuse_misplaced(self, "create", _excess, _misplaced)
+        return run(self._client.create, request, fields)
 
     def create_once(
         self,
         once: str,
         request: MediaRequest | str,
         fields: Fields | None = None,
+        *_excess: Never,
         **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -239,9 +246,10 @@ class Client(TextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
-        return run(self._client.create_once, once, request, fields, **_misplaced)
+        refuse_misplaced(self, "create_once", _excess, _misplaced)
+        return run(self._client.create_once, once, request, fields)
 
-    def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
+    def get(self, task: Task | Result | str, *_excess: Never, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
@@ -255,12 +263,13 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        return run(self._client.get, task, **_misplaced)
+        refuse_misplaced(self, "get", _excess, _misplaced)
+        return run(self._client.get, task)
 
     def wait(
         self,
         task: Task | Result | str,
-        *,
+        *_excess: Never,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -287,12 +296,13 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        return run(self._client.wait, task, timeout=timeout, on_update=on_update, **_misplaced)
+        refuse_misplaced(self, "wait", _excess, _misplaced)
+        return run(self._client.wait, task, timeout=timeout, on_update=on_update)
 
     def watch(
         self,
         task: Task | Result | str,
-        *,
+        *_excess: Never,
         timeout: float | None = WAIT_TIMEOUT,
         **_misplaced: Never,
     ) -> Iterator[Result]:
@@ -308,13 +318,14 @@ class Client(TextClient):
         Raises:
             ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        return iterate(self._client.watch(task, timeout=timeout, **_misplaced))
+        refuse_misplaced(self, "watch", _excess, _misplaced)
+        return iterate(self._client.watch(task, timeout=timeout))
 
     def run(
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *,
+        *_excess: Never,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -333,19 +344,13 @@ class Client(TextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
-        return run(
-            self._client.run,
-            request,
-            fields,
-            timeout=timeout,
-            on_update=on_update,
-            **_misplaced,
-        )
+        refuse_misplaced(self, "run", _excess, _misplaced)
+        return run(self._client.run, request, fields, timeout=timeout, on_update=on_update)
 
     def run_all(
         self,
         work: Iterable[Work],
-        *,
+        *_excess: Never,
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
@@ -379,6 +384,7 @@ class Client(TextClient):
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
+        refuse_misplaced(self, "run_all", _excess, _misplaced)
         return Outcomes(
             self._client.run_all(
                 work,
@@ -386,7 +392,6 @@ class Client(TextClient):
                 per_family=per_family,
                 timeout=timeout,
                 dedupe=dedupe,
-                **_misplaced,
             )
         )
 
@@ -415,10 +420,11 @@ class Client(TextClient):
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str] | BinaryIO,
-        *,
+        *_excess: Never,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
+        **_misplaced: Never,
     ) -> Path | None:
         """Save a result and return where it is.
 
@@ -442,6 +448,7 @@ class Client(TextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        refuse_misplaced(self, "download", _excess, _misplaced)
         return run(
             self._client.download,
             source,
@@ -454,9 +461,10 @@ class Client(TextClient):
     def read(
         self,
         source: Result | Task | str,
-        *,
+        *_excess: Never,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int = READ_LIMIT,
+        **_misplaced: Never,
     ) -> bytes:
         """Download a result into memory and return its bytes.
 
@@ -473,16 +481,18 @@ class Client(TextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        refuse_misplaced(self, "read", _excess, _misplaced)
         return run(self._client.read, source, timeout=timeout, size_limit=size_limit)
 
     def save(
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str],
-        *,
+        *_excess: Never,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
+        **_misplaced: Never,
     ) -> Path:
         """Save a result, with the right suffix if the name has none, and return where it is.
 
@@ -505,6 +515,7 @@ class Client(TextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        refuse_misplaced(self, "save", _excess, _misplaced)
         return run(
             self._client.save,
             source,
@@ -518,9 +529,10 @@ class Client(TextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *,
+        *_excess: Never,
         files: Mapping[str, MediaFiles] | None = None,
         timeout: float = CHECK_TIMEOUT,
+        **_misplaced: Never,
     ) -> MediaReport:
         """Check a request's pictures, videos and sounds before paying. Nothing is created.
 
@@ -540,9 +552,10 @@ class Client(TextClient):
             OSError: A file cannot be read.
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
+        refuse_misplaced(self, "check", _excess, _misplaced)
         return run(self._client.check, request, fields, files=files, timeout=timeout)
 
-    def delete_asset(self, asset_id: str) -> None:
+    def delete_asset(self, asset_id: str, *_excess: Never, **_misplaced: Never) -> None:
         """Delete an asset for good.
 
         Args:
@@ -554,9 +567,12 @@ class Client(TextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
+        refuse_misplaced(self, "delete_asset", _excess, _misplaced)
         run(self._client.delete_asset, asset_id)
 
-    def call(self, method: str, path: str, json: object = None) -> HttpResponse:
+    def call(
+        self, method: str, path: str, json: object = None, *_excess: Never, **_misplaced: Never
+    ) -> HttpResponse:
         """Call any endpoint of the service and return its response, whatever its status.
 
         For endpoints that the specification names but does not describe. Any method but GET is
@@ -572,6 +588,7 @@ class Client(TextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
+        refuse_misplaced(self, "call", _excess, _misplaced)
         return run(self._client.call, method, path, json)
 
 

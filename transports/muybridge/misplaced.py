@@ -1,53 +1,116 @@
-"""Says where an argument belongs that a client or one of its calls does not take.
+"""Says how to write what a client does not have: an argument, or a name of another library.
 
-The clients' calls end with `**_misplaced: Never`. To a type checker, that means: no other
-arguments. A wrapper could do the same, but a signal could strike between its return and that of the
-call, and lose the id of a task that was paid for.
+The clients' calls take `*_excess: Never` and `**_misplaced: Never`. To a type checker, that means:
+no other arguments. A wrapper could do the same, but a signal could strike between its return and
+that of the call, and lose the id of a task that was paid for.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn
 
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.suggested_names import close_to
 
 _CALLS: Final = ("run", "run_all", "save", "check", "create", "wait", "watch", "get")
 """The calls whose arguments are looked through, in this order."""
+_NAMES: Final[Mapping[str, str]] = {
+    name: instead
+    for names, instead in {
+        "generate generate_image generate_images images subscribe text_to_image": (
+            'client.run("imga", {"model": ..., "prompt": ...})'
+        ),
+        "generate_video generate_videos videos image_to_video text_to_video": (
+            'client.run("vidg", {"model": ..., "prompt": ...})'
+        ),
+        "create_task predictions submit": "client.create(request)",
+        "poll result wait_for wait_for_task_output": "client.wait(task)",
+        "get_status get_task operations retrieve status tasks": "client.get(task)",
+        "files upload upload_file": "muybridge.load_media(path)",
+        "models responses": "client.generate_content(model, contents)",
+        "generate_content_stream stream": "client.stream_generate_content(model, contents)",
+        "chat completions": 'client.chat_completions({"model": ..., "messages": [...]})',
+        "chats": "muybridge.Conversation()",
+        "aio async_run run_async submit_async subscribe_async": "muybridge.AsyncClient()",
+    }.items()
+    for name in names.split()
+}
+"""What to write for an attribute of other libraries' clients: openai, google-genai, replicate, fal,
+runwayml."""
 
 
-def refuse_misplaced(client: type, call: str, arguments: Mapping[str, object]) -> None:
-    """Refuse *arguments*, which *call* does not take.
+def refuse_misplaced(
+    client: object, call: str, excess: Sequence[object], misplaced: Mapping[str, object]
+) -> None:
+    """Refuse arguments that *call* does not take.
 
     Args:
-        client: The client's class.
+        client: The client.
         call: The name of its method, or "" for the client itself.
-        arguments: What was given in excess, by name.
+        excess: What was given in excess by position.
+        misplaced: What was given in excess by name.
 
     Raises:
-        TypeError: Always; the message says where the first of them belongs.
+        TypeError: There are some; the message says where they belong.
     """
-    name = next(iter(arguments))
-    known = {each: _parameters(client, each) for each in _CALLS}
+    if not excess and not misplaced:
+        return
+    kind = type(client)
+    told = [f"has no argument {name!r}; {_place_of(kind, call, name)}" for name in misplaced]
+    if excess:
+        told.insert(0, _positions(kind, call, len(excess)))
+    raise TypeError(f"{call or kind.__name__} {' It '.join(told)} Nothing was sent.")
+
+
+def missing_attribute(client: object, name: str) -> NoReturn:
+    """Raise the `AttributeError` for *name*, with what to write instead: a `__getattr__`."""
+    said = f"{type(client).__name__!r} object has no attribute {name!r}"
+    if name in _NAMES:
+        raise AttributeError(f"{said}; write {_NAMES[name]}")
+    raise AttributeError(said, name=name, obj=client)
+
+
+def _positions(client: type, call: str, excess: int) -> str:
+    """Return how many arguments are given by position, and which by name, as a clause."""
     own = _parameters(client, call)
-    others = [f"client.{each}(..., {name}=...)" for each, names in known.items() if name in names]
-    if close := close_to(name, own):
-        hint = close
-    elif call and name in _parameters(client, ""):
-        hint = f"write {client.__name__}({name}=...)."
-    elif others:
-        hint = f"write {others[0]}."
-    elif any(name == field.name for family in FAMILIES.values() for field in family.fields):
-        hint = f'it is a field of requests: write client.run("imga", {{"{name}": ...}}).'
-    else:
-        hint = f"use {', '.join(own)}."
-    called = call or client.__name__
-    raise TypeError(f"{called} has no argument {name!r}; {hint} Nothing was sent.")
+    named = [name for name, is_named in own.items() if is_named]
+    first = [name for name in own if name not in named]
+    count = f"{len(first)} positional argument{'s' if len(first) > 1 else ''}"
+    advice = f"; pass {', '.join(named)} by name" if named else ""
+    return f"takes {count} ({', '.join(first)}), not {len(first) + excess}{advice}."
 
 
-def _parameters(client: type, call: str) -> list[str]:
-    """Return the names of the arguments of *call*, or of *client* itself."""
+def _place_of(client: type, call: str, name: str) -> str:
+    """Return where the argument *name* belongs, as a clause and its end."""
+    own = _parameters(client, call)
+    if "contents" in own:
+        from muybridge_protocol.text.arguments import place_of  # noqa: PLC0415  needed only after a mistake
+
+        if place := place_of(call, name):
+            return f"{place}."
+    if close := close_to(name, [*own]):
+        return close
+    if call and name in _parameters(client, ""):
+        return f"write {client.__name__}({name}=...)."
+    if "contents" in own:
+        return f'write extra={{"{name}": ...}} to send it as a field of the request.'
+    if "body" in own:
+        return f'put it into the body, the first argument: {call}({{"{name}": ..., ...}}).'
+    for other in _CALLS:
+        if name in _parameters(client, other):
+            return f"write client.{other}(..., {name}=...)."
+    if any(name == field.name for family in FAMILIES.values() for field in family.fields):
+        return f'it is a field of requests: write client.run("imga", {{"{name}": ...}}).'
+    return f"use {', '.join(own)}."
+
+
+def _parameters(client: type, call: str) -> dict[str, bool]:
+    """Return the arguments of *call*, or of *client* itself, and which are given by name only."""
     found = inspect.signature(getattr(client, call) if call else client).parameters
-    return [name for name in found if name != "self" and not name.startswith("_")]
+    return {
+        name: parameter.kind is parameter.KEYWORD_ONLY
+        for name, parameter in found.items()
+        if name != "self" and not name.startswith("_")
+    }

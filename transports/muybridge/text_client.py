@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from muybridge.drivers.blocking import BlockingIterator, run
+from muybridge.misplaced import refuse_misplaced
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
-from muybridge_protocol.suggested_names import placing_arguments
 from muybridge_protocol.text.defaults import (
     MESSAGES_PATH,
+    NO_BODY,
     REPLY_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
-    place_of,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ class ContentStream(TextStream["GenerateContentChunk"]):
         return run(self._content.collect)
 
 
-@placing_arguments(place_of)
 class TextClient:
     """The text endpoints of a `Client` (spec, "Text endpoints").
 
@@ -78,12 +77,13 @@ class TextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *,
+        *_excess: Never,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        **_misplaced: Never,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
 
@@ -105,6 +105,7 @@ class TextClient:
             Refused: The service refused it (`Unauthorized`, `Forbidden`, `RateLimited`, ...).
             TextAmbiguous: The request may have been answered and charged; it was not retried.
         """
+        refuse_misplaced(self, "generate_content", _excess, _misplaced)
         return run(
             self._client.generate_content,
             model,
@@ -120,13 +121,14 @@ class TextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *,
+        *_excess: Never,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        **_misplaced: Never,
     ) -> ContentStream:
         """Return a context manager that generates text and yields it in chunks as they arrive.
 
@@ -154,6 +156,7 @@ class TextClient:
             StreamInterrupted: On iterating, if the response ends before the answer is complete. The
                 error has the chunks that arrived.
         """
+        refuse_misplaced(self, "stream_generate_content", _excess, _misplaced)
         return ContentStream(
             self._client.stream_generate_content(
                 model,
@@ -169,10 +172,11 @@ class TextClient:
 
     def chat_completions(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
 
@@ -186,15 +190,17 @@ class TextClient:
         Raises:
             MuybridgeError: As for `generate_content`.
         """
+        refuse_misplaced(self, "chat_completions", _excess, _misplaced)
         return run(self._client.chat_completions, body, timeout=timeout, size_limit=size_limit)
 
     def stream_chat_completions(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        **_misplaced: Never,
     ) -> TextStream[JsonObject]:
         """Return a context manager that sends a chat completions request and yields the chunks.
 
@@ -207,6 +213,7 @@ class TextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
+        refuse_misplaced(self, "stream_chat_completions", _excess, _misplaced)
         return TextStream(
             self._client.stream_chat_completions(
                 body, timeout=timeout, size_limit=size_limit, silence=silence
@@ -215,11 +222,12 @@ class TextClient:
 
     def messages(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
 
@@ -235,16 +243,18 @@ class TextClient:
             InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As for `generate_content`.
         """
+        refuse_misplaced(self, "messages", _excess, _misplaced)
         return run(self._client.messages, body, path=path, timeout=timeout, size_limit=size_limit)
 
     def stream_messages(
         self,
-        body: Mapping[str, Any],
-        *,
+        body: Mapping[str, Any] = NO_BODY,
+        *_excess: Never,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        **_misplaced: Never,
     ) -> TextStream[JsonObject]:
         """Return a context manager that sends a messages request and yields the events.
 
@@ -258,6 +268,7 @@ class TextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
+        refuse_misplaced(self, "stream_messages", _excess, _misplaced)
         return TextStream(
             self._client.stream_messages(
                 body, path=path, timeout=timeout, size_limit=size_limit, silence=silence
