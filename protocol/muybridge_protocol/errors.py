@@ -24,7 +24,7 @@ from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.rules.values import shown
+from muybridge_protocol.rules.values import shown, shown_seconds
 
 if TYPE_CHECKING:
     from muybridge_protocol.records.tasks import Result, Task
@@ -249,7 +249,9 @@ class RateLimited(Refused):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        wait = f" in {self.retry_after:.0f} s" if self.retry_after is not None else " later"
+        wait = (
+            f" in {shown_seconds(self.retry_after)}" if self.retry_after is not None else " later"
+        )
         return f"Nothing was charged. Try again{wait}."
 
 
@@ -362,10 +364,11 @@ class WaitTimeout(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         seen = f" (last status: {self.status})" if self.status else ""
-        ended = f"The task did not end within {self.waited:.0f} s{seen}"
+        ended = f"The task did not end within {shown_seconds(self.waited)}{seen}"
         if self.silent is None:
             return f"{ended}."
-        return f"{ended}; the service gave no valid response for the last {self.silent:.0f} s."
+        silence = shown_seconds(self.silent)
+        return f"{ended}; the service gave no valid response for the last {silence}."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -387,7 +390,7 @@ class ServiceUnreachable(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        length = f" for {self.silent:.0f} s" if self.silent >= 1 else ""
+        length = f" for {shown_seconds(self.silent)}" if self.silent >= 1 else ""
         return f"There was no valid response{length}: {self.reason}."
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.rules.values import shown_seconds
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
@@ -80,8 +81,7 @@ class WillRetry(FailureEvent):
 
     def sentence(self) -> str:
         """Return what happens, for people."""
-        digits = 0 if self.delay >= 1 else 1
-        return f"retrying {self.what} in {self.delay:.{digits}f} s: {self.reason}"
+        return f"retrying {self.what} in {shown_seconds(self.delay)}: {self.reason}"
 
 
 @attrs.frozen
@@ -103,7 +103,7 @@ class ServiceSilent(FailureEvent):
     def sentence(self) -> str:
         """Return what happens, for people."""
         silence = f"no valid response for {self.silent / 60:.0f} minutes"
-        next_poll = f"Next poll in {self.delay:.0f} s: {self.reason}"
+        next_poll = f"Next poll in {shown_seconds(self.delay)}: {self.reason}"
         return f"{silence}; the task is not affected. {next_poll}"
 
 
@@ -121,7 +121,7 @@ class Throttled(CallEvent):
 
     def sentence(self) -> str:
         """Return what happens, for people."""
-        return f"the service asks to slow down: {self.what} resumes in {self.delay:.0f} s"
+        return f"the service asks to slow down: {self.what} resumes in {shown_seconds(self.delay)}"
 
 
 @attrs.frozen

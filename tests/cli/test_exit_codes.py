@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from muybridge.cli.progress import Progress
-from muybridge_protocol.events import ServiceSilent, Submitted
+from muybridge_protocol.events import ServiceSilent, Submitted, Throttled, WillRetry
 from muybridge_protocol.records.tasks import Task
 
 from .conftest import Invoke
@@ -190,6 +191,7 @@ def test_a_time_out_exits_5_with_the_command_that_carries_on(
     slow = f"{RUN[-1]} [slow:100]"
     ended = invoke(*RUN[:-1], slow, *QUICK, "--timeout", "0.3", "-o", "a horse.png", env=settings)
     assert (ended.exit_code, ended.stdout) == (5, "")
+    assert re.search(r"did not end within 0\.\d+ s", ended.stderr)
     command = ended.stderr.rpartition("to resume: ")[2].strip()
     words = shlex.split(command)
     assert words[:2] == ["muybridge", "wait"]
@@ -300,3 +302,12 @@ def test_the_first_long_wait_is_told(capsys: pytest.CaptureFixture[str]) -> None
     for seconds in (0.2, 30.0, 60.0):
         progress.waiting(seconds)
     assert capsys.readouterr().err == "next query in 30 s (--poll-interval sets the pace)\n"
+
+
+def test_short_waits_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wait of less than a second is not shown as none."""
+    progress = Progress()
+    progress.event(WillRetry("poll", "connection reset", 0.25, 1))
+    progress.event(Throttled("create", 0.4))
+    progress.event(ServiceSilent(1800.0, "connection reset", 0.5))
+    assert re.findall(r"[\d.]+ s\b", capsys.readouterr().err) == ["0.25 s", "0.4 s", "0.5 s"]

@@ -321,6 +321,15 @@ def test_wait_timeout(make_client: MakeClient) -> None:
     assert client.wait(task).status is Status.COMPLETED
 
 
+@pytest.mark.parametrize("timeout", [0.004, 0.2, 0.25, 1.5, 12])
+def test_a_short_wait(make_client: MakeClient, world: World, timeout: float) -> None:
+    """The message has the time, however short it was."""
+    client = make_client(world)
+    task = client.create(small()["vidd"])
+    with pytest.raises(WaitTimeout, match=rf"did not end within {timeout} s\b"):
+        client.wait(task, timeout=timeout)
+
+
 def test_wait_without_limit(make_client: MakeClient) -> None:
     """Waiting without a limit lasts for as long as the task does."""
     world = World(timing=Timing(video_processing=20_000))

@@ -50,7 +50,7 @@ def test_a_run(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
         ("DEBUG", "calls", "begins"),
         ("DEBUG", "requests", "POST https://service.test:443/v1/imga/images, 47 bytes"),
         ("DEBUG", "requests", "status 429, 0 bytes after 0.250 s"),
-        ("WARNING", "calls", "the service asks to slow down; create resumes in 7.0 s"),
+        ("WARNING", "calls", "the service asks to slow down; create resumes in 7 s"),
         ("DEBUG", "requests", "POST https://service.test:443/v1/imga/images, 47 bytes, once more"),
         ("DEBUG", "requests", "status 200, 98 bytes after 0.250 s"),
         ("INFO", "tasks", "accepted, processing"),

@@ -359,6 +359,11 @@ def parse_pixel_size(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def shown_seconds(seconds: float) -> str:
+    """Return a duration as a message shows it: below 10 s with two digits."""
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{round(seconds, 3):.2g} s"  # noqa: PLR2004  as said
+
+
 def shown(value: object, limit: int = 80) -> str:
     """Return *value* for a message: short, on one line, and without the query of a URL."""
     if isinstance(value, str) and "://" in value:

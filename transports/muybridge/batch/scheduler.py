@@ -62,6 +62,7 @@ from muybridge_protocol.operations import Wait
 from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.rules.values import shown_seconds
 
 if TYPE_CHECKING:
     from muybridge.ledger.books import Booking
@@ -253,7 +254,7 @@ class Scheduler:
             phase=Phase.CONNECT,
             sent=False,
             reason=Reason.INTERRUPTED,
-            detail=f"this process was paused for {paused:.0f} seconds before it could send",
+            detail=f"this process was paused for {shown_seconds(paused)} before it could send",
         )
 
     async def _join(self, work: ItemWork, sent: Dispatch[int]) -> Booking | None:

@@ -18,6 +18,7 @@ from muybridge_protocol.events import (
     WillRetry,
 )
 from muybridge_protocol.records.json import readable
+from muybridge_protocol.rules.values import shown_seconds
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -41,8 +42,8 @@ class Progress:
 
     @property
     def elapsed(self) -> str:
-        """The time since the beginning, for people."""
-        return f"{time.monotonic() - self._began:.0f} s"
+        """The time since the beginning, for people: whole seconds, for tenths would flicker."""
+        return shown_seconds(round(time.monotonic() - self._began))
 
     def say(self, line: str) -> None:
         """Print *line*."""
@@ -78,7 +79,7 @@ class Progress:
         """Note that nothing happens for *seconds*. The first long wait for a task is reported."""
         if self._has_task and not self._has_told_wait and seconds >= _LONG_WAIT:
             self._has_told_wait = True
-            self.say(f"next query in {seconds:.0f} s (--poll-interval sets the pace)")
+            self.say(f"next query in {shown_seconds(seconds)} (--poll-interval sets the pace)")
 
 
 class LiveProgress(Progress):
@@ -131,7 +132,8 @@ class LiveProgress(Progress):
 
         parts = [self._status, self.elapsed]
         if self._next is not None:
-            parts.append(f"next query in {max(0.0, self._next - time.monotonic()):.0f} s")
+            left = max(0.0, self._next - time.monotonic())
+            parts.append(f"next query in {shown_seconds(round(left))}")
         # A Text is shown as it is: what the service says is no markup.
         self._spinner.update(text=Text(", ".join(parts)))
         return self._spinner

@@ -27,6 +27,7 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
 )
+from muybridge_protocol.rules.values import shown_seconds
 
 REQUESTS: Final = logging.getLogger("muybridge.requests")
 TASKS: Final = logging.getLogger("muybridge.tasks")
@@ -101,16 +102,17 @@ def _line(found: dict[str, Fact]) -> str:
         case {"event": "Polled", "status": status, "changed": changed}:
             return f"{'is now' if changed else 'is still'} {status}"
         case {"event": "WillRetry", "delay": int() | float() as seconds}:
-            return f"retrying {found['what']} in {seconds:.1f} s: {found['cause']}"
+            return f"retrying {found['what']} in {shown_seconds(seconds)}: {found['cause']}"
         case {
             "event": "ServiceSilent",
             "silent": int() | float() as silent,
             "delay": int() | float() as seconds,
         }:
-            cause = found["cause"]
-            return f"no valid response for {silent:.0f} s, next poll in {seconds:.1f} s: {cause}"
+            next_poll = f"next poll in {shown_seconds(seconds)}: {found['cause']}"
+            return f"no valid response for {shown_seconds(silent)}, {next_poll}"
         case {"event": "Throttled", "delay": int() | float() as seconds}:
-            return f"the service asks to slow down; {found['what']} resumes in {seconds:.1f} s"
+            what = f"{found['what']} resumes in {shown_seconds(seconds)}"
+            return f"the service asks to slow down; {what}"
         case {"event": "Ambiguous"}:
             return f"may or may not have been accepted, and is not sent again: {found['cause']}"
         case {"event": "CallEnded"}:
