@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 
@@ -417,6 +418,21 @@ def test_a_retry_is_told_once() -> None:
         total=1,
     )
     assert line(event) == "item 1 (h1): retrying create in 1 s: status 503"
+
+
+@pytest.mark.parametrize("what", ["failed", "refused", "ambiguous", "postponed"])
+def test_a_reason_follows_a_colon(what: str) -> None:
+    """A sentence that says why is set apart from the word for what happened."""
+    event = batch.BatchEvent(
+        what=batch.What(what),
+        item=1,
+        name="",
+        detail="The service was not reached.",
+        finished=0,
+        total=1,
+    )
+    assert line(event) == f"item 1: {what}: The service was not reached."
+    assert line(attrs.evolve(event, detail="")) == f"item 1: {what}"
 
 
 def test_why_a_run_stopped_is_told_once(invoke: Invoke, server: BillingServer) -> None:

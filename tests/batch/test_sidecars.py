@@ -182,7 +182,7 @@ def test_the_command(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "out" / "h1.png.json").write_bytes(b"mine")
     done = invoke(*run)
     assert (done.exit_code, done.stdout.splitlines()[0]) == (6, "2 downloaded")
-    assert "item 1 (h1): postponed out/h1.png is saved, but its sidecar is not" in done.stderr
+    assert "item 1 (h1): postponed: out/h1.png is saved, but its sidecar is not" in done.stderr
     assert "to resume: muybridge batch run --out out --concurrency 4" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("--sidecar")
     (tmp_path / "out" / "h1.png.json").unlink()

@@ -23,7 +23,9 @@ _LONGEST_LABEL = 24
 _LONGEST_LINE = 4000
 _QUIET = frozenset({What.SENDING, What.COMPLETED})
 """Events that bars show, and that need no line."""
-
+_PROBLEMS = frozenset({What.FAILED, What.REFUSED, What.AMBIGUOUS, What.POSTPONED})
+"""Events whose detail is a sentence that says why."""
+_AS_BEFORE = "for the same reason"
 
 _SECONDS_BETWEEN_COUNTS = 30.0
 """How often plain lines are followed by one with the counts."""
@@ -86,7 +88,7 @@ class _Problems:
         """Return *event* as a line."""
         if event.what is What.POSTPONED:
             if event.detail == self._postponed:
-                event = attrs.evolve(event, detail="for the same reason")
+                event = attrs.evolve(event, detail=_AS_BEFORE)
             else:
                 self._postponed = event.detail
         return line(event)
@@ -159,7 +161,7 @@ class _Bars:
         match event.what:
             case What.DOWNLOADED:
                 self._drop(event.item)
-            case What.FAILED | What.REFUSED | What.AMBIGUOUS | What.POSTPONED:
+            case what if what in _PROBLEMS:
                 self._drop(event.item)
                 say(self._problems.line(event))
             case _:
@@ -208,7 +210,8 @@ def line(event: BatchEvent) -> str:
     label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
     said = None if event.what is What.RETRY else event.what  # the detail is a sentence
     parts = [said, event.task if event.what is What.SUBMITTED else None, event.detail]
-    return readable(f"{label}: {' '.join(filter(None, parts))}", _LONGEST_LINE)
+    joint = ": " if event.what in _PROBLEMS and event.detail != _AS_BEFORE else " "
+    return readable(f"{label}: {joint.join(filter(None, parts))}", _LONGEST_LINE)
 
 
 def event_record(event: BatchEvent) -> dict[str, Any]:
