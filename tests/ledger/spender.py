@@ -1,11 +1,16 @@
-"""Programs that spend from one ledger, in processes of their own, to be killed."""
+"""A process that spends from a ledger in threads, trio tasks and asyncio tasks at once.
+
+Its disk and its network fail at times, and it may be killed at any step.
+"""
 
 from __future__ import annotations
 
+import random
+import resource
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Generator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from batch.runner_process import around
@@ -18,24 +23,27 @@ def spend(
     url: str,
     ledger: str,
     *,
+    orders: list[tuple[str | None, str]],
+    workers: dict[str, int],
     cap: int,
-    tries: int,
-    at_once: int = 4,
-    driver: str = "requests",
-    once: str | None = None,
+    seed: int = 0,
+    unsent: float = 0.0,
+    fails: float = 0.0,
     kill_at: str | None = None,
     nth: int = 1,
 ) -> dict[str, Any]:
-    """Create pictures until that is over budget, and return how the calls ended.
+    """Create pictures, and return how the calls ended, and the tasks' ids.
 
     Args:
         url: Where the service is.
         ledger: The ledger's file.
+        orders: The name and the prompt of each picture; None is no name.
+        workers: How many threads or tasks share the orders, by driver: `requests`, `trio` and
+            `asyncio`.
         cap: Most creates of all processes together.
-        tries: How many creates to try.
-        at_once: How many of them at once: threads or tasks.
-        driver: `requests`, `trio` or `asyncio`.
-        once: The name under which all of them are created, or None.
+        seed: Chooses what is not sent, and when the disk fails.
+        unsent: How often the network refuses, from 0 to 1.
+        fails: How often the disk refuses to be written, from 0 to 1.
         kill_at: The step at which the process kills itself, or None.
         nth: At which time of that step.
     """
@@ -43,78 +51,107 @@ def spend(
 
     import trio  # noqa: PLC0415  the same
 
-    from muybridge import (  # noqa: PLC0415  the same
-        AsyncClient,
-        Client,
-        ImgbRequest,
-        MuybridgeError,
-        Task,
-    )  # fmt: skip
-    from muybridge.ledger import Budget  # noqa: PLC0415  the same
+    import muybridge  # noqa: PLC0415  the same
+    from muybridge.ledger import open_ledger  # noqa: PLC0415  the same
 
     if kill_at is not None:
         STEPS[kill_at](nth)
-    ended: dict[str, int] = {}
+    source = random.Random(seed)  # noqa: S311  faults, not secrets
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    left = iter(orders)
+    ended: Counter[str] = Counter()
     ids: list[str] = []
-    budget = Budget(creates=cap)
-    request = ImgbRequest(model="imgb-2", prompt="horse")
+
+    def options(transport: Any) -> dict[str, Any]:
+        return {
+            "transport": _Unreliable(transport, source, unsent),
+            "ledger": open_ledger(ledger),
+            "budget": muybridge.Budget(creates=cap),
+        }
+
+    def requests() -> Generator[tuple[str | None, Any]]:
+        for name, prompt in left:
+            # Any thread's writes fail until some thread begins its next order.
+            limit = 0 if source.random() < fails else most
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+            yield name, muybridge.ImgbRequest(model="imgb-2", prompt=prompt)
 
     def tell(outcome: object) -> None:
-        name = type(outcome).__name__
-        ended[name] = ended.get(name, 0) + 1
-        if isinstance(outcome, Task):
+        ended[type(outcome).__name__] += 1
+        if isinstance(outcome, muybridge.Task):
             ids.append(outcome.id)
 
-    async def work_async() -> None:
-        async with AsyncClient(KEY, url, budget=budget, ledger=Path(ledger)) as client:
-            left = iter(range(tries))
+    def work(client: Any) -> None:
+        for name, request in requests():
+            try:
+                tell(client.create_once(name, request) if name else client.create(request))
+            except muybridge.MuybridgeError as error:
+                tell(error)
 
-            async def work() -> None:
-                for _ in left:
-                    try:
-                        create = client.create(request)
-                        if once is not None:
-                            create.close()
-                            create = client.create_once(once, request)
-                        tell(await create)
-                    except MuybridgeError as error:
-                        tell(error)
+    async def work_async(client: Any) -> None:
+        for name, request in requests():
+            try:
+                tell(await (client.create_once(name, request) if name else client.create(request)))
+            except muybridge.MuybridgeError as error:
+                tell(error)
 
-            if driver == "trio":
-                async with trio.open_nursery() as nursery:
-                    for _ in range(at_once):
-                        nursery.start_soon(work)
-            else:
-                await asyncio.gather(*(work() for _ in range(at_once)))
+    def in_threads(count: int) -> None:
+        with muybridge.Client(KEY, url, **options(muybridge.RequestsTransport())) as client:
+            _run_threads([partial(work, client)] * count)
 
-    def work_blocking() -> None:
-        with Client(KEY, url, budget=budget, ledger=Path(ledger)) as client:
-            left = iter(range(tries))
+    async def on_trio(count: int) -> None:
+        async with (
+            muybridge.AsyncClient(KEY, url, **options(muybridge.TrioTransport())) as client,
+            trio.open_nursery() as nursery,
+        ):
+            for _ in range(count):
+                nursery.start_soon(work_async, client)
 
-            def work() -> None:
-                for _ in left:
-                    try:
-                        if once is None:
-                            tell(client.create(request))
-                        else:
-                            tell(client.create_once(once, request))
-                    except MuybridgeError as error:
-                        tell(error)
+    async def on_asyncio(count: int) -> None:
+        transport = muybridge.AsyncioTransport()
+        async with muybridge.AsyncClient(KEY, url, **options(transport)) as client:
+            await asyncio.gather(*(work_async(client) for _ in range(count)))
 
-            threads = [threading.Thread(target=work) for _ in range(at_once)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-
-    match driver:
-        case "trio":
-            trio.run(work_async)
-        case "asyncio":
-            asyncio.run(work_async())
-        case _:
-            work_blocking()
+    drivers: dict[str, Callable[[int], object]] = {
+        "requests": in_threads,
+        "trio": partial(trio.run, on_trio),
+        "asyncio": lambda count: asyncio.run(on_asyncio(count)),
+    }
+    _run_threads([partial(drivers[driver], count) for driver, count in workers.items()])
     return {"ended": ended, "ids": ids}
+
+
+def _run_threads(jobs: list[Callable[[], object]]) -> None:
+    threads = [threading.Thread(target=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class _Unreliable:
+    """A transport that does not get some requests to the service.
+
+    Args:
+        inner: Sends the others.
+        source: Decides.
+        unsent: How often, from 0 to 1.
+    """
+
+    def __init__(self, inner: Any, source: random.Random, unsent: float) -> None:
+        self._inner = inner
+        self._source = source
+        self._unsent = unsent
+
+    def stream(self, request: Any, **options: Any) -> Any:
+        from muybridge.wire.transport import TransportError  # noqa: PLC0415  only in the child
+        from muybridge_protocol.http import Phase, Reason, TransportFailure  # noqa: PLC0415  the same
+
+        if self._source.random() < self._unsent:
+            raise TransportError(
+                TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+            )
+        return self._inner.stream(request, **options)
 
 
 def _around(target: str, name: str, index: int, when: Callable[..., bool]) -> Any:

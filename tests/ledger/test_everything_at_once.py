@@ -7,6 +7,7 @@ been accepted; all names together stay within the budget, of which every such re
 from __future__ import annotations
 
 import os
+import random
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from batch.billing import BillingServer, Fault, at_random
 from muybridge import Budget, Client, CreateAmbiguous, ImgbRequest, OverBudget, Task
 from processes import Nursery
 
-from .buyer import KEY, name_of, prompt_of
+from .spender import KEY
 
 HARMLESS = frozenset({Fault.THROTTLED, Fault.REFUSED})
 """The faults after which a request certainly did nothing."""
@@ -28,7 +29,9 @@ WEIGHTS = {
     Fault.NONE: 4, Fault.ACCEPTED_RESET: 1, Fault.ACCEPTED_CUT: 1, Fault.LOST_RESET: 1,
     Fault.LOST_GATEWAY: 1, Fault.REFUSED: 1, Fault.THROTTLED: 10,
 }  # fmt: skip
-NAMES = 40
+ORDERS = [(f"order {number}", f"horse {number}") for number in range(40)]
+"""Names, and what is asked for under them."""
+WORKERS = {"requests": 8, "trio": 4, "asyncio": 4}
 CAP = 30
 
 
@@ -36,7 +39,7 @@ CAP = 30
 def nurseries() -> Iterator[list[Nursery]]:
     """What forks four processes at once."""
     with ExitStack() as stack:
-        yield [stack.enter_context(Nursery("ledger.buyer")) for _ in range(4)]
+        yield [stack.enter_context(Nursery("ledger.spender")) for _ in range(4)]
 
 
 def spent_names(server: BillingServer) -> dict[str, bool]:
@@ -64,12 +67,12 @@ def test_everything_at_once(nurseries: list[Nursery], tmp_path: Path, seed: int)
 
         def at_once(number: int, fails: float) -> list[Any]:
             order: dict[str, Any] = {
-                "url": server.url, "ledger": str(ledger), "names": NAMES, "each": 8, "cap": CAP,
-                "fails": fails,
+                "url": server.url, "ledger": str(ledger), "workers": WORKERS, "cap": CAP,
+                "unsent": 0.2, "fails": fails,
             }  # fmt: skip
             seeds = range(seed * 1000 + number, seed * 1000 + number + 4)
             pids = [
-                nursery.start(**order, seed=one)
+                nursery.start(**order, seed=one, orders=random.Random(one).choices(ORDERS, k=128))  # noqa: S311  names, not secrets
                 for nursery, one in zip(nurseries, seeds, strict=True)
             ]
             running = [pool.submit(nursery.wait) for nursery in nurseries]
@@ -90,11 +93,11 @@ def test_everything_at_once(nurseries: list[Nursery], tmp_path: Path, seed: int)
 
         posts = server.posts
         with Client(KEY, server.url, ledger=ledger) as client:
-            for number in range(NAMES):
-                request = ImgbRequest(model="imgb-2", prompt=prompt_of(number))
-                if request.prompt in spent:
-                    ended = _ended(client, name_of(number), request)
-                    assert ended is CreateAmbiguous or spent[request.prompt]
+            for name, prompt in ORDERS:
+                request = ImgbRequest(model="imgb-2", prompt=prompt)
+                if prompt in spent:
+                    ended = _ended(client, name, request)
+                    assert ended is CreateAmbiguous or spent[prompt]
         with (
             Client(KEY, server.url, ledger=ledger, budget=Budget(creates=len(spent))) as client,
             pytest.raises(OverBudget),

@@ -35,6 +35,26 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite3"
 
 
+def order_of(
+    server: BillingServer,
+    ledger: Path,
+    cap: int,
+    *,
+    tries: int,
+    driver: str = "requests",
+    at_once: int = 4,
+    once: str | None = None,
+) -> dict[str, Any]:
+    """Return the order to create a picture so many times with one driver."""
+    return {
+        "url": server.url,
+        "ledger": str(ledger),
+        "cap": cap,
+        "orders": [(once, "horse")] * tries,
+        "workers": {driver: at_once},
+    }
+
+
 def at_once(nurseries: list[Nursery], orders: list[dict[str, Any]]) -> list[Any]:
     """Run up to four processes at the same time, and return what each returned."""
     with ThreadPoolExecutor(len(nurseries)) as pool:
@@ -68,10 +88,7 @@ def test_threads_and_tasks(nurseries: list[Nursery], ledger: Path, driver: str, 
     """Many threads or tasks of four processes spend the whole budget, and not a request more."""
     many = 32 if driver == "requests" and size > 32 else size
     with BillingServer() as server:
-        order = {
-            "url": server.url, "ledger": str(ledger), "cap": 3 * size, "tries": size,
-            "at_once": many, "driver": driver,
-        }  # fmt: skip
+        order = order_of(server, ledger, 3 * size, tries=size, driver=driver, at_once=many)
         told = at_once(nurseries, [order] * 4)
         counts = check_books(server, ledger, 3 * size)
         assert server.posts == 3 * size
@@ -89,8 +106,11 @@ def test_different_drivers(nurseries: list[Nursery], ledger: Path) -> None:
         Fault.REFUSED: 2, Fault.THROTTLED: 1,
     }  # fmt: skip
     with BillingServer(at_random(5, weights)) as server:
-        order = {"url": server.url, "ledger": str(ledger), "cap": 25, "tries": 12}
-        at_once(nurseries, [{**order, "driver": driver} for driver in (*DRIVERS, "requests")])
+        drivers = (*DRIVERS, "requests")
+        at_once(
+            nurseries,
+            [order_of(server, ledger, 25, tries=12, driver=driver) for driver in drivers],
+        )
         counts = check_books(server, ledger, 25)
     assert counts[State.ACCEPTED] > 0
     assert counts[State.AMBIGUOUS] > 0
@@ -104,10 +124,7 @@ def test_killed_at_every_step(
     """A process that is killed at any step leaves the budget intact, and the others go on."""
     cap = 6
     with BillingServer() as server:
-        order = {
-            "url": server.url, "ledger": str(ledger), "cap": cap, "tries": 4, "at_once": 2,
-            "driver": driver,
-        }  # fmt: skip
+        order = order_of(server, ledger, cap, tries=4, driver=driver, at_once=2)
         first = step.endswith(("the ledger", "enlisting"))
         dying = {**order, "kill_at": step, "nth": 1 if first else 2}
         # A process that is to die while it creates the ledger must be the first.
@@ -116,7 +133,7 @@ def test_killed_at_every_step(
         assert killed == KILLED
         assert all(isinstance(one, dict) for one in others)
         check_books(server, ledger, cap)
-        left = nurseries[2].run(**{**order, "tries": 2 * cap})
+        left = nurseries[2].run(**order_of(server, ledger, cap, tries=2 * cap, driver=driver))
         counts = check_books(server, ledger, cap)
     # The last one has spent what was left, to the last create.
     assert left["ended"]["OverBudget"] > 0
@@ -135,8 +152,10 @@ def test_killed_a_thousand_times(nurseries: list[Nursery], ledger: Path) -> None
         while kills < 1000:
             orders: list[dict[str, Any]] = [
                 {
-                    "url": server.url, "ledger": str(ledger), "cap": cap, "tries": 5,
-                    "at_once": source.choice([1, 3]), "driver": source.choice(DRIVERS),
+                    **order_of(
+                        server, ledger, cap, tries=5,
+                        at_once=source.choice([1, 3]), driver=source.choice(DRIVERS),
+                    ),
                     "kill_at": source.choice(steps), "nth": source.choice([1, 1, 2, 4]),
                 }
                 for _ in range(4)
@@ -156,10 +175,7 @@ def test_killed_a_thousand_times(nurseries: list[Nursery], ledger: Path) -> None
 def test_one_name_in_four_processes(nurseries: list[Nursery], ledger: Path, driver: str) -> None:
     """Of many callers in four processes with one name, one sends; all of them get its task."""
     with BillingServer() as server:
-        order = {
-            "url": server.url, "ledger": str(ledger), "cap": 100, "tries": 3, "at_once": 3,
-            "driver": driver, "once": "order 1",
-        }  # fmt: skip
+        order = order_of(server, ledger, 100, tries=3, driver=driver, at_once=3, once="order 1")
         told = at_once(nurseries, [order] * 4)
         assert server.posts == 1
     assert len({task for one in told for task in one["ids"]}) == 1
@@ -170,10 +186,7 @@ def test_one_name_in_four_processes(nurseries: list[Nursery], ledger: Path, driv
 def test_a_name_survives_a_kill(nurseries: list[Nursery], ledger: Path, step: str) -> None:
     """After a kill at any step, repeating the call never sends what may have been accepted."""
     with BillingServer() as server:
-        order = {
-            "url": server.url, "ledger": str(ledger), "cap": 100, "tries": 1, "at_once": 1,
-            "once": "order 1",
-        }  # fmt: skip
+        order = order_of(server, ledger, 100, tries=1, at_once=1, once="order 1")
         killed = nurseries[0].run(**order, kill_at=step, nth=1)
         assert killed == KILLED
         sent = server.posts
