@@ -63,8 +63,8 @@ CORE = {
     "operations.create", "operations.defaults", "operations.next_polls", "operations.operation",
     "operations.paid", "operations.poll", "problems", "records", "records.candidates",
     "records.convert", "records.json", "records.lenient", "records.tasks", "rules",
-    "rules.media_urls", "rules.relations", "rules.values", "service", "suggested_names", "text",
-    "text.defaults",
+    "rules.files", "rules.media_urls", "rules.relations", "rules.values", "service",
+    "suggested_names", "text", "text.defaults",
 }  # fmt: skip
 CLIENT = {
     "async_text_client", "base_client", "client", "clock", "configuration", "credentials",

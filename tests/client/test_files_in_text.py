@@ -277,7 +277,7 @@ def test_a_data_uri_is_not_a_text(client: AnyClient, recording: Recording) -> No
 @pytest.mark.parametrize(
     "contents",
     [
-        "horse.png",
+        "Is this horse.png?",
         ["Is horse.png a good name?", "Say yes or no."],
         ["horse.png", muybridge.load_media(DATA), QUESTION],
         [QUESTION, muybridge.Content("horse.png", "model"), "Why?"],

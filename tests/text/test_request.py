@@ -126,17 +126,19 @@ def test_a_conversation_is_not_taken_without_its_instruction() -> None:
 
 # Each check, with the sentence that its reader gets.
 
-TURN, PART = "use strings, Part and Content", "use strings and Part"
+TURN = "say a text, muybridge.load_media(path), Part or Content"
+PART = "use strings and Part"
+LIST = "a turn is one list: [text, muybridge.load_media(path)]; for several turns, use Content"
 FIELDS = "a mapping of fields by name"
 MISPLACED = "is a known field and does not belong in extra; set it by its own argument"
 CONTENTS: list[tuple[Any, list[str]]] = [
     ([], ["contents: is required; say something for the model to answer"]),
     (None, [f"contents[0]: None is not a turn; {TURN}"]),
     (5, [f"contents[0]: 5 is not a turn; {TURN}"]),
-    (b"hi", ["contents[0]: b'hi' is not a turn; use muybridge.load_media(path) for a file"]),
+    (b"hi", ["contents[0]: b'hi' is not a turn; use muybridge.load_media(data)"]),
     (
         ["a", 5, ["b"]],
-        [f"contents[1]: 5 is not a turn; {TURN}", f"contents[2]: ['b'] is not a turn; {TURN}"],
+        [f"contents[1]: 5 is not a turn; {TURN}", f"contents[2]: ['b'] is not a turn; {LIST}"],
     ),
     (turn([]), ["contents[0].parts: is required; use at least one part"]),
     ({"role": "user"}, ["contents[0].parts: is required; use at least one part"]),

@@ -26,6 +26,7 @@ from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, 
 from muybridge_protocol.emulator.text import Script, answer_text, read_answers, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
 from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.rules.files import FILE_TEXT
 from muybridge_protocol.rules.values import Problem
 from muybridge_protocol.service import Service
 
@@ -192,9 +193,9 @@ class Emulator:
             raise wrong_method("POST")
         body = read_body(request)
         check_model(access, body.get("model"))
-        problems = family.check(
-            body, keep_unknown=not self._strict, own=self._here.gave_out
-        ).problems
+        report = family.check(body, keep_unknown=not self._strict, own=self._here.gave_out)
+        # To the service, any text is a text.
+        problems = tuple(problem for problem in report.problems if problem.rule != FILE_TEXT)
         if problems and (family is not IMGB or _concerns_model(problems)):
             raise _bad_request(problems)
         task = accept(family, body, sent=request.body, task_id=new_id, now=now, timing=self._timing)

@@ -22,6 +22,14 @@ import attrs
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.media.inline import LOAD, InlineMedia, file_within
+from muybridge_protocol.rules.files import (
+    IN_PYTHON,
+    FileForms,
+    FileText,
+    file_text,
+    instead_of,
+    problem_of,
+)
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -29,6 +37,7 @@ from muybridge_protocol.rules.values import (
     Notice,
     OneOf,
     Problem,
+    Text,
     ValueRule,
     either,
     is_array,
@@ -346,6 +355,8 @@ class Family:
                 problem = self._with_close_model(problem)
             if problem is not None and problem.rule == "type" and not field.takes_media:
                 problem = self._with_place_for_files(problem)
+            if problem is None and any(isinstance(rule, Text) for rule in field.rules):
+                problem = self.problem_of_text(wire, value)
             if problem is None:
                 items = value if is_array(value) else (value,)
                 problem = unwritable(wire, [i for i in items if not isinstance(i, InlineMedia)])
@@ -514,15 +525,52 @@ class Family:
         file = file_within(problem.value)
         if file is None:
             return problem
-        fields = [
+        fields = self._fields_for_files()
+        place = f"put a file into {either(fields)}" if fields else self._no_files()
+        hint = f"{place}, with {LOAD}" if fields and not isinstance(file, InlineMedia) else place
+        return attrs.evolve(problem, accepted=f"{problem.accepted}; {hint}")
+
+    def _fields_for_files(self) -> list[str]:
+        """Return the fields that take files, by their names on the wire."""
+        return [
             field.wire
             for field in self.fields
             for rule in field.rules
             if isinstance(rule, MediaUrl) and rule.base64
         ]
-        place = f"put a file into {either(fields)}" if fields else "this family takes no files"
-        hint = f"{place}, with {LOAD}" if fields and not isinstance(file, InlineMedia) else place
-        return attrs.evolve(problem, accepted=f"{problem.accepted}; {hint}")
+
+    def _no_files(self) -> str:
+        fields = [field.wire for field in self.fields if field.takes_media]
+        instead = f"; the URL of one goes into {either(fields)}" if fields else ""
+        return f"this family takes no files{instead}"
+
+    def problem_of_text(
+        self, wire: str, value: object, found: FileText | None = None
+    ) -> Problem | None:
+        """Return the problem of the text *value* in the field *wire*, or None.
+
+        Args:
+            wire: The field's name on the wire.
+            value: Its value.
+            found: The file that it is, or None to find that out.
+        """
+        found = found or file_text(value)
+        if found is None:
+            return None
+        return problem_of(wire, str(value), found, self.instead_of_text(found))
+
+    def instead_of_text(self, found: FileText, forms: FileForms = IN_PYTHON) -> str:
+        """Return what to write in place of a text that is only a file.
+
+        Args:
+            found: The file.
+            forms: How it is written.
+        """
+        fields = self._fields_for_files()
+        if not fields:
+            return instead_of(found, self._no_files(), forms, loads=False)
+        form = "as" if found.path else "as a data: URI"
+        return instead_of(found, f"put it into {either(fields)}, {form}", forms)
 
     def _problems_of_extra(self, extra: object) -> list[Problem]:
         if not isinstance(extra, Mapping):

@@ -24,6 +24,7 @@ from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Unlisted, any_link
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.media.inline import InlineMedia
+from muybridge_protocol.rules.files import FILE_TEXT, IN_PYTHON, FileForms, file_text
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -31,13 +32,16 @@ from muybridge_protocol.rules.values import (
     Problem,
     ValueRule,
     is_array,
-    shown,
     without_content,
 )
 
 if TYPE_CHECKING:
     from muybridge_protocol.estimates import Estimate, PriceList, Quantities
     from muybridge_protocol.rules.relations import Alias
+
+
+_LONGEST_NAME = 255
+"""Longest text, in characters, that messages show as the name of a file."""
 
 
 def setting(
@@ -105,7 +109,7 @@ class MediaRequest:
         if problems:
             from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake
 
-            told = with_loading(problems, family, "muybridge.load_media")
+            told = with_loading(problems, family, IN_PYTHON)
             raise InvalidRequest(family.name, with_names(told, python_names(family)))
         for alias in family.aliases:
             self._adopt(alias)
@@ -228,27 +232,42 @@ def _as_json(value: object) -> object:
             return value
 
 
-def with_loading(problems: Iterable[Problem], family: Family, load: str) -> tuple[Problem, ...]:
+def with_loading(
+    problems: Iterable[Problem], family: Family, forms: FileForms
+) -> tuple[Problem, ...]:
     """Return *problems*, with how to send a file where a field seems to have a file's name.
 
     Args:
         problems: What is wrong with a request.
         family: The request's family.
-        load: What is called with the name to give the file in place of a URL.
+        forms: How a file is written in the request.
     """
 
     def told(problem: Problem) -> Problem:
+        if problem.rule == FILE_TEXT:
+            found = file_text(problem.value)
+            if found is None:  # it was found in the file system
+                return problem
+            return attrs.evolve(problem, accepted=family.instead_of_text(found, forms))
         field = family.field(problem.field)
         rules = field.rules if field is not None and problem.rule == MediaUrl.name else ()
-        takes_files = any(isinstance(rule, MediaUrl) and rule.base64 for rule in rules)
         items = problem.value if is_array(problem.value) else (problem.value,)
-        names = [item for item in items if type(item) is str and "://" not in item]
-        if not takes_files or not names:
-            return problem
-        line = f"{load}({shown(names[0])})"
-        return attrs.evolve(problem, accepted=f"{problem.accepted}; for a local file, {line}")
+        for rule in rules:
+            if isinstance(rule, MediaUrl) and rule.base64:
+                for name in filter(_may_name_file, items):
+                    if rule.complaint(name):
+                        line = forms.file(typing.cast("str", name).removeprefix("@"))
+                        accepted = f"{problem.accepted}; for a local file, {line}"
+                        return attrs.evolve(problem, accepted=accepted)
+        return problem
 
     return tuple(map(told, problems))
+
+
+def _may_name_file(item: object) -> bool:
+    if type(item) is not str or not 0 < len(item.removeprefix("@")) <= _LONGEST_NAME:
+        return False
+    return "://" not in item and item[:5].lower() != "data:"
 
 
 R = TypeVar("R", bound=MediaRequest)

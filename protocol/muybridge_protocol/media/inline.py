@@ -55,6 +55,10 @@ LOAD: Final = "muybridge.load_media(path)"
 AS_TEXT: Final = f"use {LOAD}.data_uri() to send a file as text"
 """What to do with a file in a place that only takes JSON."""
 
+_NO_TEXT: Final = (
+    f"A file cannot be part of a string. Put it beside the text, as in [{LOAD}, text], or into a "
+    "field for media, as in image_urls=[...]; its repr() is a description for logs"
+)
 _PDF = b"%PDF-"
 _LONGEST_NAME = 100
 
@@ -167,6 +171,12 @@ class InlineMedia:
         said = self.facts if self.facts.format in CONTENT_TYPES else f"{self.mime_type}{size}"
         return f"<{self.name}: {said}>" if self.name else f"<{said}>"
 
+    def __str__(self) -> NoReturn:
+        raise TypeError(_NO_TEXT)
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise TypeError(_NO_TEXT)
+
     def __reduce__(self) -> tuple[Any, ...]:
         make = partial(type(self), name=self.name, allow_inline=self.allow_inline)
         return make, (self.data, self.mime_type)
@@ -177,6 +187,18 @@ def is_file(value: object) -> bool:
     return isinstance(value, InlineMedia | bytes | bytearray | memoryview) or any(
         hasattr(value, name) for name in ("__fspath__", "read", "tobytes")
     )
+
+
+def load_line(file: object) -> str:
+    """Return how to load *file*, a path, bytes, an open file or a Pillow image."""
+    if hasattr(file, "__fspath__"):
+        path = str(file)
+        return LOAD if len(path) > _LONGEST_NAME else f"muybridge.load_media({path!r})"
+    if hasattr(file, "tobytes") and hasattr(file, "save"):
+        return "file = io.BytesIO(); image.save(file, 'PNG'); muybridge.load_media(file.getvalue())"
+    if isinstance(file, bytes | bytearray | memoryview):
+        return "muybridge.load_media(data)"
+    return "muybridge.load_media(file)" if hasattr(file, "read") else LOAD
 
 
 def file_within(value: object) -> object | None:

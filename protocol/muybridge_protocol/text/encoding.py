@@ -12,7 +12,12 @@ from muybridge_protocol.records.json import as_array, as_object, write_json
 from muybridge_protocol.rules.values import Problem, unwritable
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import CHAT_PATH, REPLY_LIMIT, SILENCE_LIMIT
-from muybridge_protocol.text.files import chat_block, messages_block, with_files
+from muybridge_protocol.text.files import (
+    chat_block,
+    messages_block,
+    problems_of_messages,
+    with_files,
+)
 from muybridge_protocol.text.models import path_name
 from muybridge_protocol.text.request import GenerateContentRequest
 
@@ -54,8 +59,8 @@ def encode_mapping(
 ) -> HttpRequest:
     """Return the HTTP request for a body that is sent as given, complete except for the key.
 
-    Only files in it are written as the protocol has them: that of chat completions at its own path,
-    else that of messages.
+    Only files, and strings in the list of a message's content, are written as the protocol has
+    them: that of chat completions at its own path, else that of messages.
 
     Args:
         body: The JSON body. For a stream, `stream` is set in it.
@@ -79,6 +84,7 @@ def encode_mapping(
         )
     fields, found = with_files(body, chat_block if path == CHAT_PATH else messages_block)
     found += _blank_questions(body)
+    found += problems_of_messages(body)
     if not found:
         problems = [unwritable(name, value) for name, value in fields.items()]
         found = [problem for problem in problems if problem is not None]

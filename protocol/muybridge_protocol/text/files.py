@@ -2,17 +2,27 @@
 
 The specification does not show these bodies, so files are written as OpenAI's and Anthropic's own
 software does. They are taken in the content of a message, and where a user has written the object
-around them. A file whose type has no form in a protocol is refused, and so is one in the place of a
-text, because it would be paid for as one.
+around them. Strings beside them become parts, because a content is either one text or a list of
+parts. A file whose type has no form in a protocol is refused, and so is one in the place of a text,
+because it would be paid for as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from muybridge_protocol.media.inline import LOAD, InlineMedia, is_file
-from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.records.json import JsonObject, as_object
+from muybridge_protocol.rules.files import (
+    FILE_TEXT,
+    IN_PYTHON,
+    file_text,
+    instead_of,
+    is_media_link,
+    problem_of,
+)
 from muybridge_protocol.rules.values import Problem, is_array, shown
 
 Block = Callable[[InlineMedia], JsonObject | None]
@@ -60,6 +70,12 @@ _WITHIN_BLOCKS: Final[Mapping[str, Callable[[InlineMedia], object]]] = {
 """How a file is written in an object that the user has written, by the name of its field."""
 
 
+_CONTENT_PLACE: Final = r"messages\[\d+\]\.content(?:\[\d+\]\.content)?|system"
+"""Where a list has parts: a message's content, that of a result in it, and the instructions."""
+_ANSWERS: Final = ("assistant", "model", "tool", "function")
+"""The roles of messages that no user has written."""
+
+
 def with_files(body: Mapping[str, Any], block: Block) -> tuple[JsonObject, list[Problem]]:
     """Return *body* with its files as they are sent, and the problems of misplaced ones."""
     problems: list[Problem] = []
@@ -70,7 +86,8 @@ def with_files(body: Mapping[str, Any], block: Block) -> tuple[JsonObject, list[
             fields = cast("Mapping[str, object]", value)
             return {key: written(item, key, f"{place}.{key}") for key, item in fields.items()}
         if is_array(value):
-            return [written(item, name, f"{place}[{at}]") for at, item in enumerate(value)]
+            items = [written(item, name, f"{place}[{at}]") for at, item in enumerate(value)]
+            return [*map(_as_part, items)] if re.fullmatch(_CONTENT_PLACE, place) else items
         if not is_file(value):
             return value
         form: object = None
@@ -86,6 +103,56 @@ def with_files(body: Mapping[str, Any], block: Block) -> tuple[JsonObject, list[
         return {name: written(value, name, name) for name, value in body.items()}, problems
     except RecursionError:  # it is no JSON
         return dict(body), []
+
+
+def _as_part(item: object) -> object:
+    return {"type": "text", "text": item} if isinstance(item, str) else item
+
+
+def problems_of_messages(body: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the texts in *body* that are only files, but for those of answers and results."""
+    turns = body.get("messages")
+    for at, message in enumerate(map(as_object, turns if is_array(turns) else ())):
+        role = None if message is None else message.get("role")
+        if message is not None and role not in _ANSWERS:
+            yield from _problems_of_content(message.get("content"), f"messages[{at}].content", role)
+    yield from _problems_of_content(body.get("system"), "system", "system")
+
+
+def _problems_of_content(content: object, field: str, role: object) -> Iterator[Problem]:
+    items: Sequence[object] = content if is_array(content) else (content,)
+    texts = [text for item in items if isinstance(text := _text_of(item), str)]
+    place = "use" if role in (None, "user") else "put it into the content of a user's message, as"
+    alone = len(texts) == len(items)
+    yield from problems_of_texts(texts, field, place=place, alone=alone)
+
+
+def _text_of(item: object) -> object:
+    record = as_object(item)
+    return item if record is None else record.get("text")
+
+
+def problems_of_texts(
+    texts: Iterable[str], field: str, *, place: str, alone: bool
+) -> Iterator[Problem]:
+    """Yield which of the *texts* of a turn are only files.
+
+    Args:
+        texts: The texts.
+        field: What problems call the turn.
+        place: Where a file goes, such as `use`.
+        alone: Whether there is nothing but text. Beside a picture, its name is a caption.
+    """
+    given = list(texts)
+    for text in given:
+        found = file_text(text)
+        if found is not None and not found.path:
+            yield problem_of(field, text, found, f"{place} {LOAD}")
+        elif found is not None and (alone or "@" in text.lstrip()[:1]):
+            yield problem_of(field, text, found, instead_of(found, place, IN_PYTHON))
+        elif alone and len(given) > 1 and is_media_link(text):
+            message = f"{shown(text)} would be sent as text, and not as the file"
+            yield Problem(field, text, FILE_TEXT, message, f"download it, and {place} {LOAD}")
 
 
 def _none(_: InlineMedia) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import chain
@@ -12,11 +11,18 @@ import attrs
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.media.inline import LOAD, MIME_TYPE, is_file
+from muybridge_protocol.media.inline import LOAD, MIME_TYPE, is_file, load_line
 from muybridge_protocol.records.convert import ours, structure, unstructure, wire, wire_names
 from muybridge_protocol.records.json import JsonObject, write_json
-from muybridge_protocol.rules.media_urls import DATA_URI
-from muybridge_protocol.rules.values import Kind, Problem, either, shown, unwritable, with_article
+from muybridge_protocol.rules.values import (
+    Kind,
+    Problem,
+    either,
+    is_array,
+    shown,
+    unwritable,
+    with_article,
+)
 from muybridge_protocol.text.content import (
     MODEL,
     ROLES,
@@ -30,6 +36,7 @@ from muybridge_protocol.text.content import (
     Turn,
     as_turns,
 )
+from muybridge_protocol.text.files import problems_of_texts
 from muybridge_protocol.text.models import model_problem
 
 if TYPE_CHECKING:
@@ -38,10 +45,6 @@ if TYPE_CHECKING:
 Contents = Conversation | Turn | Iterable[Turn]
 """The contents of a request, as a user writes them."""
 
-_FILE_NAME = re.compile(
-    r"[^\s\"'<>|*?]+\.(?:png|jpe?g|gif|webp|bmp|tiff?|avif|hei[cf]|mp4|mov|webm|wav|mp3|pdf)",
-    re.IGNORECASE,
-)
 _SETTINGS = {
     "temperature": Kind.NUMBER,
     "topP": Kind.NUMBER,
@@ -209,6 +212,10 @@ def _system_problems(content: object) -> Iterable[Problem]:
             found = True
     if not found:
         yield from _content_problems(content, field, None)
+    if isinstance(content, Content):
+        parts = [part.text for part in content.parts if isinstance(part, Part)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        texts = [text for text in parts if isinstance(text, str)]
+        yield from problems_of_texts(texts, field, place="put it into contents, as", alone=True)
 
 
 def _content_problems(
@@ -216,9 +223,7 @@ def _content_problems(
 ) -> Iterable[Problem]:
     """Yield what is wrong with a turn. If *roles* is not None, its role must be one of them."""
     if not isinstance(content, Content):
-        hint = "use strings, Part and Content" if roles else "use a string or Content"
-        if is_file(content):
-            hint = f"use {LOAD} for a file"
+        hint = _how_to_say(content) if roles else "use a string or Content"
         yield Problem(field, content, "type", f"{shown(content)} is not a turn", hint)
         return
     role: object = content.role
@@ -235,20 +240,24 @@ def _content_problems(
     yield from _extra_problems(content.extra, ("role", "parts"), field)
 
 
+def _how_to_say(turn: object) -> str:
+    """Return what to write in place of *turn*, which is no turn."""
+    if is_file(turn):
+        return f"use {load_line(turn)}"
+    if hasattr(turn, "finish_reason"):
+        return "use talk.hear(response) for an answer"
+    if is_array(turn):
+        return f"a turn is one list: [text, {LOAD}]; for several turns, use Content"
+    return f"say a text, {LOAD}, Part or Content"
+
+
 def _question_problems(content: Content, field: str) -> Iterable[Problem]:
     """Yield what is wrong with what a user says, which would be paid for and answered as it is."""
     parts = [part for part in content.parts if isinstance(part, Part)]  # pyright: ignore[reportUnnecessaryIsInstance]
     texts = [part.text for part in parts if isinstance(part.text, str)]
-    for text in texts:
-        if text[:5].lower() == "data:" and re.fullmatch(DATA_URI, text):
-            message = f"{shown(text)} is a file, and would be paid for as text"
-            yield Problem(field, text, "file", message, f"use {LOAD}")
+    yield from problems_of_texts(texts, field, place="use", alone=len(parts) == len(texts))
     if texts and not any(map(str.strip, texts)):
         yield Problem(field, texts[0], "required", "is blank", "ask something")
-    if len(parts) == len(texts) > 1:  # beside a file, its name is a caption
-        for text in filter(_FILE_NAME.fullmatch, texts):
-            message = f"{shown(text)} would be sent as text, and not as the file"
-            yield Problem(field, text, "file", message, f"use muybridge.load_media({text!r})")
 
 
 def _unknown_role(role: object, field: str) -> Problem:
@@ -262,7 +271,7 @@ def _unknown_role(role: object, field: str) -> Problem:
 
 def _part_problems(part: object, field: str) -> Iterable[Problem]:
     if not isinstance(part, Part):
-        hint = f"use {LOAD} for a file" if is_file(part) else "use strings and Part"
+        hint = f"use {load_line(part)}" if is_file(part) else "use strings and Part"
         yield Problem(field, part, "type", f"{shown(part)} is not a part", hint)
         return
     text, blob = part.text, part.inline_data

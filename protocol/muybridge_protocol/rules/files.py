@@ -1,0 +1,126 @@
+"""Texts that are nothing but a file: its name, or its content in base64.
+
+Whoever gives one means the file, but the service would be paid for the text. A name is recognized
+by its suffix alone, because the core does not look at the file system. Within a sentence, both are
+text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from muybridge_protocol.rules.media_urls import BARE_BASE64, IMAGE_BEGINNINGS
+from muybridge_protocol.rules.values import Problem, shown
+
+FILE_TEXT: Final = "file_as_text"
+"""The rule that such a text breaks."""
+
+_MEDIA: Final = frozenset({
+    "png", "jpg", "jpeg", "jpe", "jfif", "gif", "webp", "bmp", "tif", "tiff", "avif",
+    "heic", "heif", "svg", "pdf", "mp4", "m4v", "mov", "webm", "mkv", "avi", "mpg", "mpeg",
+    "3gp", "wav", "mp3", "m4a", "aac", "flac", "ogg", "opus", "aif", "aiff", "weba",
+})  # fmt: skip
+_TEXTS: Final = frozenset({
+    "txt", "text", "md", "markdown", "rst", "json", "jsonl", "ndjson", "csv", "tsv", "yaml",
+    "yml", "toml", "xml", "html", "htm", "log", "srt",
+})  # fmt: skip
+_LONGEST_SUFFIX: Final = 10
+_LONGEST_PATH: Final = 4096
+_LONGEST_SHOWN: Final = 255
+# Not compiled here, because most texts have no suffix; `re` caches them.
+_PATH: Final = r"[^\s\"'<>|*?]+|(?:~|\.\.?|[A-Za-z]:)?[/\\][^\r\n\"'<>|*?]*"
+"""A path without white space, or one that begins like a path."""
+_CONTENT: Final = r"data:[a-z0-9.+-]+/[a-z0-9.+-]+(?:;[^\s;,]+)*;base64,[a-z0-9+/_=%\r\n-]*"
+_FILE_SCHEME: Final = "file://"
+
+
+class FileText(NamedTuple):
+    """A file in the place of a text."""
+
+    path: str
+    """Its path, or "" if the text is the file's content."""
+    is_text: bool = False
+    """Whether the file contains text."""
+
+
+class FileForms(NamedTuple):
+    """How a user writes a file in a request, which differs between Python and the command."""
+
+    file: Callable[[str], str]
+    """Returns what to write in place of a URL for the file at a path."""
+    text: Callable[[str], str]
+    """Returns what to write for the text in the file at a path."""
+
+
+def _expanded(path: str) -> str:
+    return f"pathlib.Path({path!r}){'.expanduser()' if path[:1] == '~' else ''}"
+
+
+def _loaded(path: str) -> str:
+    return f"muybridge.load_media({_expanded(path) if path[:1] == '~' else repr(path)})"
+
+
+def _read(path: str) -> str:
+    return f"{_expanded(path)}.read_text()"
+
+
+IN_PYTHON: Final = FileForms(_loaded, _read)
+"""In a typed request, and in text requests."""
+IN_FIELDS: Final = FileForms(_expanded, _read)
+"""In a mapping of fields."""
+
+
+def file_text(text: object) -> FileText | None:
+    """Return the file that *text* is, or None if it is not only a file."""
+    if not isinstance(text, str):
+        return None
+    text = text.strip()
+    if text[:5].lower() == "data:":
+        return FileText("") if re.fullmatch(_CONTENT, text, re.IGNORECASE) else None
+    if text.startswith(IMAGE_BEGINNINGS) and re.fullmatch(BARE_BASE64, text):
+        return FileText("")
+    _, dot, suffix = text[-_LONGEST_SUFFIX:].lower().rpartition(".")
+    known = suffix in _MEDIA or (suffix in _TEXTS and text[:1] == "@")
+    if not dot or not known or len(text) > _LONGEST_PATH:
+        return None
+    path = text.removeprefix("@").removeprefix(_FILE_SCHEME)
+    if "://" in path or not re.fullmatch(_PATH, path) or path == f".{suffix}":
+        return None
+    return FileText(path, suffix in _TEXTS)
+
+
+def is_media_link(text: str) -> bool:
+    """Whether *text* is nothing but the URL of a picture, video or sound, by its suffix."""
+    found = re.fullmatch(r"https?://[^\s?#]+\.([a-z0-9]+)(?:[?#]\S*)?", text.strip(), re.IGNORECASE)
+    return found is not None and found[1].lower() in _MEDIA
+
+
+def problem_of(field: str, text: str, found: FileText, accepted: str) -> Problem:
+    """Return the problem of *text*, in which nothing but a file is *found*, in *field*."""
+    fate = "would be sent as text, and not as the file"
+    if not found.path:
+        fate = "is a file, and would be paid for as text"
+    return Problem(field, text, FILE_TEXT, f"{shown(text)} {fate}", accepted)
+
+
+def instead_of(found: FileText, place: str, forms: FileForms, *, loads: bool = True) -> str:
+    """Return what to write in place of the text that is *found*.
+
+    Args:
+        found: The file.
+        place: Where it goes, such as `put it into image_urls, as`.
+        forms: How it is written.
+        loads: Whether *place* takes files, so that the file itself follows.
+    """
+    if not found.path:
+        return place
+    path = found.path if len(found.path) <= _LONGEST_SHOWN else "path"
+    if found.is_text:
+        way = f"to send the text in the file, give {forms.text(path)}"
+    elif loads:
+        way = f"to send the file, {place} {forms.file(path)}"
+    else:
+        way = place
+    return f"put a sentence around the name to send it as text; {way}"
