@@ -98,3 +98,50 @@ def test_every_problem_is_listed(folder: Path) -> None:
     assert 'or send the file all the same with "allow_inline": true\n' in said
     assert "batch.jsonl is a text" in said or "batch.jsonl is JSON" in said
     assert "horse.png has 1280x720 px, but must have 720x1280 px" in said
+
+
+PROMPTS = {
+    "@prompt.txt": "give it in place of the name",
+    "@notes": "give it in place of the name",
+    "@photo": 'put it into image_urls, as "@photo"',
+    "horse.png": 'put it into image_urls, as "@horse.png"',
+    URI: "put it into image_urls, as a data: URI",
+}
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".json", ".csv"])
+def test_a_prompt_that_is_only_a_file(folder: Path, form: str) -> None:
+    """It is a problem of its item, with what to write in the file; without a file, it is a text."""
+    (folder / "notes").write_text("A horse at night.")
+    (folder / "photo").write_bytes(HORSE)
+    items = [{**VIDG, "prompt": prompt} for prompt in PROMPTS]
+    with pytest.raises(InvalidBatch) as caught:
+        read_items(written(folder / f"batch{form}", items))
+    told = [(problem.field, problem.message) for problem in caught.value.problems]
+    assert [field for field, _ in told] == ["prompt"] * len(PROMPTS)
+    for (_, message), line in zip(told, PROMPTS.values(), strict=True):
+        assert message.endswith(line)
+    (item,) = read_items(written(folder / f"batch{form}", [{**VIDG, "prompt": "@nobody"}]))
+    assert item.body["prompt"] == "@nobody"
+
+
+def test_a_prompt_that_is_only_a_file_from_python() -> None:
+    """In Python it is refused by its suffix, with what to write there."""
+    line = r"put it into image_urls, as pathlib\.Path\('horse\.png'\)"
+    with pytest.raises(InvalidBatch, match=line):
+        read_items([{**VIDG, "prompt": "@horse.png"}])
+
+
+def test_the_name_of_a_file_without_the_at(folder: Path) -> None:
+    """A path in place of a URL says how a batch file names a file, and Python how it does."""
+    path = written(folder / "batch.jsonl", [{**VIDG, "image_urls": ["horse.png"]}])
+    with pytest.raises(InvalidBatch, match=r'is not a URL; .*; for a local file, "@horse\.png"'):
+        read_items(path)
+    with pytest.raises(InvalidBatch, match=r"for a local file, pathlib\.Path\('horse\.png'\)"):
+        read_items([{**VIDG, "image_urls": ["horse.png"]}])
+    path = written(folder / "batch.jsonl", [{**VIDG, "image_urls": ["@https://a.example/b.png"]}])
+    with pytest.raises(InvalidBatch, match="is a URL, and not a file; use the URL itself"):
+        read_items(path)
+    path = written(folder / "batch.jsonl", [{**VIDG, "image_urls": ["@@horse.png"]}])
+    with pytest.raises(InvalidBatch, match="write the path without @"):
+        read_items(path)

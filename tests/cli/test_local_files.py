@@ -146,3 +146,32 @@ def test_files_in_a_batch(invoke: Invoke, tmp_path: Path) -> None:
     assert "must have 720x1280 px" in told[2][0]["message"]
     estimated = json.loads(invoke("estimate", "orders/batch.jsonl", "--json").stdout)
     assert (estimated["total"]["requests"], estimated["invalid"]) == (1, 2)
+
+
+def test_a_prompt_that_is_only_a_file(invoke: Invoke, tmp_path: Path) -> None:
+    """A prompt that is a file's name or content is refused, with the option for the file."""
+    (tmp_path / "notes").write_text("A horse at night.")
+    (tmp_path / "photo").write_bytes(HORSE)
+    lines = {
+        "@prompt.txt": 'give "$(cat prompt.txt)", or - for stdin',
+        "@notes": 'give "$(cat notes)", or - for stdin',
+        "@photo": "put it into image_urls, as @photo",
+        "horse.png": "put it into image_urls, as @horse.png",
+        URI: "put it into image_urls, as a data: URI",
+    }
+    for prompt, line in lines.items():
+        for words in (
+            ("run", "vidg", "--model", "vidg_video3", "--prompt", prompt),
+            ("check", "vidg", "--model", "vidg_video3", "--prompt", prompt),
+            ("run", "vidg", "--model", "vidg_video3", "--prompt", "-"),
+        ):
+            done = invoke(*words, input=prompt)
+            assert done.exit_code == 2, done.output
+            assert done.stderr.endswith(f"{line}\n"), done.stderr
+            assert "--prompt (prompt): " in done.stderr
+
+
+def test_a_prompt_with_an_at(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prompt that begins with an @ but names no file is sent."""
+    body = sent(invoke, monkeypatch, "vidg", "--model", "vidg_video3", "--prompt", "@ada rides")
+    assert body == {"model": "vidg_video3", "prompt": "@ada rides"}

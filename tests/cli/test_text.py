@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from media.corpus import video
+from media.corpus import picture, video
 from muybridge import ContentStream, GenerateContentChunk
 from muybridge.local import LocalService
 from muybridge_protocol.text.models import TEXT_MODELS
@@ -165,9 +165,17 @@ def test_serve_sets_the_environment(start: Start) -> None:
         ((*ASK[1:], "--image", "."), "--image .: not a regular file."),
         ((*ASK[1:], "--image", "empty.png"), "--image empty.png: empty.png is empty; use a"),
         ((*ASK[1:], "--image", "odd"), "odd is a text; use a picture, video or sound. Nothing"),
-        ((*ASK[1:2], "@odd"), "PROMPT (contents): @odd would be sent as text, and not as the file"),
-        ((*ASK[1:2], "@odd"), "use --image odd, or - for a text on stdin"),
-        ((*ASK[1:], "--system", "@odd"), "--system (systemInstruction): @odd would be sent as"),
+        ((*ASK[1:2], "@odd"), "PROMPT (contents): '@odd' would be sent as text, and not as the"),
+        ((*ASK[1:2], "@odd"), 'to send the text in the file, give "$(cat odd)", or - for stdin'),
+        ((*ASK[1:], "--system", "@odd"), "--system (systemInstruction): '@odd' would be sent"),
+        ((*ASK[1:], "--system", "@odd"), 'the text in the file, give "$(cat odd)"\n'),
+        ((*ASK[1:2], "@picture"), "to send the file, use --image picture"),
+        ((*ASK[1:2], "horse.png"), "to send the file, use --image horse.png"),
+        ((*ASK[1:2], "@a.txt"), 'the text in the file, give "$(cat a.txt)", or - for stdin'),
+        ((*ASK[1:2], "@a b.txt"), """give "$(cat 'a b.txt')", or - for stdin"""),
+        ((*ASK[1:2], "data:image/png;base64,AAAA"), "is a file, and would be paid for as text"),
+        ((*ASK[1:], "--image", "@odd"), "--image @odd: No such file or directory (write the"),
+        ((*ASK[1:], "--image", "https://a.example/b.png"), "is a URL, and not a file; use the URL"),
         ((*ASK[1:], "--timeout", "0"), "is not a number of seconds above 0"),
         ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "cannot be combined with"),
         ((*ASK[1:], "--local", "--api-key-file", "odd"), "cannot be combined with"),
@@ -181,6 +189,8 @@ def test_a_mistake_exits_2(
     """A mistake is reported with its option and exits with 2, before anything is sent."""
     (tmp_path / "empty.png").touch()
     (tmp_path / "odd").write_text("no picture")
+    (tmp_path / "a b.txt").write_text("a question")
+    (tmp_path / "picture").write_bytes(picture("PNG", 8, 8))
     with CrookedService(always(RESET)) as service:
         ended = invoke("text", *words, env=service.text_settings)
         assert (ended.exit_code, ended.stdout, service.requests) == (2, "", [])

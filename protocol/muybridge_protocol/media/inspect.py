@@ -102,8 +102,10 @@ _FIRST_BRANDS: Mapping[bytes, tuple[str, MediaKind | None]] = {
 _QUICKTIME = (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
 """Boxes with which a QuickTime file begins that has no brand."""
 _BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
+IS_PDF = "is a PDF document"
+"""The defect of a document, which is no medium, but a file that text requests take."""
 _NO_MEDIA: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF-", "is a PDF document"),
+    (b"%PDF-", IS_PDF),
     (b"PK\x03\x04", "is a ZIP archive"),
     (b"\x1f\x8b\x08", "is compressed with gzip"),
     (b"\x7fELF", "is a program"),

@@ -29,8 +29,10 @@ from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.families.family import OwnLinks, any_link
+from muybridge_protocol.families.request import with_loading
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
+from muybridge_protocol.rules.files import IN_FIELDS, FileForms
 from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Kind, Problem, shown
 
@@ -367,7 +369,7 @@ def read_item(
     name, request = _made(item, folder)
     problems = request.family.out_of_reach(request.to_body(), own)
     if problems:
-        raise WrongItem(*map(told, problems))
+        raise WrongItem(*told_all(problems, request.family, folder))
     return name, request
 
 
@@ -378,7 +380,7 @@ def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:
     try:
         return fields.name, fields.family.parse(fields.body, extra=fields.extra)
     except InvalidRequest as error:
-        raise WrongItem(*map(told, error.problems)) from None
+        raise WrongItem(*told_all(error.problems, fields.family, folder)) from None
 
 
 def read_fields(item: object, folder: Path | None = None) -> ItemFields:
@@ -454,6 +456,30 @@ def _body(family: Family, item: Mapping[str, Any]) -> Mapping[str, object]:
     return body
 
 
+IN_ITEMS: Final = FileForms(
+    lambda path: json.dumps(f"@{path}", ensure_ascii=False),
+    lambda _: "it in place of the name",
+)
+"""How a batch file names a file in place of a URL, and the text in a file."""
+
+
+def _forms(folder: Path | None) -> FileForms:
+    return IN_FIELDS if folder is None else IN_ITEMS
+
+
+def told_all(
+    problems: Iterable[Problem], family: Family, folder: Path | None
+) -> Iterator[tuple[str, str]]:
+    """Return the fields of *problems*, and what to do about them in an item.
+
+    Args:
+        problems: What is wrong with the item.
+        family: The family of its request.
+        folder: Where the file with the item is, or None if it comes from Python code.
+    """
+    return map(told, with_loading(problems, family, _forms(folder)))
+
+
 def told(problem: Problem) -> tuple[str, str]:
     """Return the field of *problem*, and what to do about it in an item."""
     own = _closest(problem.field, _OWN) if problem.rule == "unknown_field" else None
@@ -484,15 +510,17 @@ def _with_files(
         if folder is None:
             return local_media(value)
         named = isinstance(value, str) and value.startswith("@")
-        return folder / str(value)[1:] if named else None
+        name = str(value)[1:]
+        return (name if "://" in name else folder / name) if named else None
 
     allow_inline = item.get("allow_inline") is True
-    found, wrong = with_files(family, body, file_in, allow_inline=allow_inline)
+    forms = _forms(folder)
+    found, wrong = with_files(family, body, file_in, forms, allow_inline=allow_inline)
     if wrong:
         blamed = {problem.field for problem in wrong}
         others = family.check(found, extra=item.get("extra"), own=any_link).problems
         wrong += [problem for problem in others if problem.field not in blamed]
-        raise WrongItem(*map(told, wrong))
+        raise WrongItem(*told_all(wrong, family, folder))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import signal
 import traceback
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from muybridge.cli.invocation import PERMISSIONS, Invocation
-from muybridge.cli.options import media_rules, option_name
+from muybridge.cli.options import IN_COMMAND, media_rules, option_name
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
@@ -40,6 +41,7 @@ from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.media.inline import TYPED
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
+from muybridge_protocol.rules.files import FILE_TEXT, FileText, file_text, instead_of
 from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array
 from muybridge_protocol.service import shown_id
@@ -299,9 +301,14 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
 
 def _accepted(family: str, problem: Problem) -> str:
     """Return what would be accepted; for a wrong type or name, the rules' hints as well."""
+    found = file_text(problem.value) if problem.rule == FILE_TEXT else None
+    if family == TEXT and found is not None:
+        return instead_of_text(found, problem.field)
     if family == TEXT:
         return problem.accepted.replace("Unlisted(name)", "--unlisted-model")
     known = FAMILIES[family]
+    if found is not None:
+        return known.instead_of_text(found, IN_COMMAND)
     field = known.field(problem.field)
     accepted = problem.accepted
     if field is not None and problem.rule == "type":
@@ -312,6 +319,14 @@ def _accepted(family: str, problem: Problem) -> str:
     if problem.field == "model" and problem.rule == "one_of":
         accepted = f"{accepted}, or --unlisted-model for one that is not listed"
     return accepted
+
+
+def instead_of_text(found: FileText, field: str) -> str:
+    """Return what to write in place of a text that is only a file, in the *field* of a question."""
+    forms = IN_COMMAND._replace(file=shlex.quote)
+    if field == "systemInstruction":  # only PROMPT reads stdin
+        forms = forms._replace(text=lambda path: f'"$(cat {shlex.quote(path)})"')
+    return instead_of(found, "use --image" if found.path else "use --image PATH", forms)
 
 
 def _names_no_file(value: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +20,7 @@ from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
 from muybridge_protocol.families.family import any_link
 from muybridge_protocol.records.json import InvalidJson, read_object
+from muybridge_protocol.rules.files import FileForms
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Kind, OneOf, Problem, Text, is_array
 
@@ -29,6 +31,12 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _METAVARS = {Kind.INTEGER: "INTEGER", Kind.NUMBER: "NUMBER", Kind.STRING: "TEXT"}
 
 Command = Callable[..., Any]
+
+IN_COMMAND: Final = FileForms(
+    lambda path: shlex.quote(f"@{path}"),
+    lambda path: f'"$(cat {shlex.quote(path)})", or - for stdin',
+)
+"""How the command line names a file in place of a URL, and the text in a file."""
 
 UNLISTED = "unlisted_model"
 EXTRA = "extra"
@@ -127,7 +135,7 @@ def _with_files(
         return body, []
     from muybridge.media.loading import with_files  # noqa: PLC0415  most requests have none
 
-    return with_files(family, body, file_in, allow_inline=allow_inline)
+    return with_files(family, body, file_in, IN_COMMAND, allow_inline=allow_inline)
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:

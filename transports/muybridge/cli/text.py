@@ -13,7 +13,7 @@ import click
 
 from muybridge.cli import suggestions
 from muybridge.cli.answer_parts import calls_in, report_others, save_files
-from muybridge.cli.errors import in_options
+from muybridge.cli.errors import in_options, instead_of_text
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     JSON,
@@ -36,11 +36,13 @@ from muybridge.cli.results import check_output, print_document
 from muybridge.cli.terminal import answer_path, answer_piece
 from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
+from muybridge.media.files import file_named
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.convert import attributes, wire_names
-from muybridge_protocol.rules.values import Kind, Problem
+from muybridge_protocol.rules.files import problem_of
+from muybridge_protocol.rules.values import Kind
 from muybridge_protocol.text.content import GenerationConfig
 from muybridge_protocol.text.models import TEXT_MODELS
 from muybridge_protocol.text.request import GenerateContentRequest
@@ -222,12 +224,12 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         InvalidRequest: The request has problems; all are listed.
     """
     problems = [
-        Problem(field, said, "file", f"{said} would be sent as text, and not as the file", hint)
-        for field, said, hint in (
-            ("contents", prompt, f"use --image {prompt[1:]}, or - for a text on stdin"),
-            ("systemInstruction", settings["system_instruction"] or "", "give the text itself"),
+        problem_of(field, said, found, instead_of_text(found, field))
+        for field, said in (
+            ("contents", prompt),
+            ("systemInstruction", settings["system_instruction"] or ""),
         )
-        if _names_file(said)
+        if (path := file_in(said)) is not None and (found := file_named(said, path)) is not None
     ]
     try:
         GenerateContentRequest.build(model, prompt, **settings)
@@ -235,12 +237,6 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         problems += error.problems
     if problems:
         raise InvalidRequest("text", problems)
-
-
-def _names_file(said: str) -> bool:
-    """Whether a text is the `@FILE` of the other commands."""
-    path = file_in(said)
-    return path is not None and os.path.isfile(path)  # noqa: PTH113  it raises nothing
 
 
 def _load(path: str) -> InlineMedia:

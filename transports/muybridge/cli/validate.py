@@ -88,7 +88,7 @@ def _empty() -> JsonObject:
 
 def _judge(item: Any, client: Client | None, folder: Path, own: OwnLinks) -> JsonObject:
     """Return the verdict on *item*; *client* looks at its media, if there is one."""
-    from muybridge.batch.items import WrongItem, read_fields, told  # noqa: PLC0415  it loads all families
+    from muybridge.batch.items import WrongItem, read_fields, told_all  # noqa: PLC0415  it loads all families
 
     name: object = (as_object(item) or {}).get("family")
     label = name if isinstance(name, str) else None
@@ -103,7 +103,7 @@ def _judge(item: Any, client: Client | None, folder: Path, own: OwnLinks) -> Jso
     else:
         report = fields.family.check(fields.body, extra=fields.extra, own=own)
         problems = report.problems or problems_of_files(fields.family, fields.body)
-        errors = [*map(told, problems)]
+        errors = [*told_all(problems, fields.family, folder)]
         warnings = [(notice.field, notice.message) for notice in report.notices]
         if client is not None and not errors:
             found = _check_media(client, fields)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from typing import BinaryIO, Final
 
 from muybridge.media.files import FileSource
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.media.inline import InlineMedia
+from muybridge_protocol.rules.values import shown
 
 INLINE_LIMIT: Final = 32 * MEBIBYTE
 """Most bytes of a file by default. The specification gives no limit for a request."""
@@ -17,6 +19,10 @@ INLINE_LIMIT: Final = 32 * MEBIBYTE
 LARGER: Final = ", or load it with load_media(path, size_limit=...)"
 """What a larger file needs, at the end of a message, where the reader writes Python."""
 
+_URL: Final = re.compile("(?:https?|asset):/", re.IGNORECASE)
+
+LOADABLE: Final = (str, os.PathLike, bytes, bytearray, memoryview)
+"""The types of what can be loaded, beside open files."""
 LocalMedia = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """A file's path, its bytes, or a file opened for reading bytes."""
 
@@ -50,8 +56,8 @@ def load_media(
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is empty or too large, or it is not a picture, video, sound or PDF document
-            of a known format and has no *mime_type*.
+        ValueError: It is empty or too large, it is a URL, or it is not a picture, video, sound or
+            PDF document of a known format and has no *mime_type*.
         TypeError: It is not a file, or was opened for reading text.
     """
     check_type("allow_inline", allow_inline, bool, "True or False")
@@ -61,11 +67,19 @@ def load_media(
         name, data = "", bytes(source)
     elif isinstance(source, str | os.PathLike):
         name = os.fspath(source)
-        with FileSource(source) as file:
-            data = file.read(0, size_limit + 1)
+        _refuse_no_path(name)
+        try:
+            with FileSource(source) as file:
+                data = file.read(0, size_limit + 1)
+        except FileNotFoundError as error:
+            if os.path.basename(name)[:1] != "@":  # noqa: PTH119  any path will do
+                raise
+            raise _missing(name, error) from None
     else:
         if not hasattr(source, "read"):
-            check_type("source", source, (), "a path, bytes or an open file", _line_for(source))
+            check_type(
+                "source", source, (), "a path, bytes or an open file", line_for(source, "source")
+            )
         name = str(getattr(source, "name", ""))
         is_text = isinstance(source, io.TextIOBase)
         data = b"" if is_text else source.read(size_limit + 1)
@@ -80,8 +94,32 @@ def load_media(
     return InlineMedia(data, mime_type, name=name, allow_inline=allow_inline)
 
 
-def _line_for(source: object) -> str:
-    """Return what to write in place of `load_media(source)`, or ""."""
+def line_for(source: object, name: str) -> str:
+    """Return what to write in place of `load_media(source)`, or ""; *name* is what it is called."""
     if hasattr(source, "save"):  # a picture of Pillow, which does not say in which format
-        return "source.save(file := io.BytesIO(), 'PNG'); load_media(file.getvalue())"
-    return "source.url in place of load_media(source)" if hasattr(source, "url") else ""
+        return f"{name}.save(file := io.BytesIO(), 'PNG'); load_media(file.getvalue())"
+    return f"{name}.url in place of load_media({name})" if hasattr(source, "url") else ""
+
+
+def _refuse_no_path(text: str) -> None:
+    """Refuse what a field takes as it is, so that there is nothing to load.
+
+    Raises:
+        ValueError: It is a URL or a `data:` URI.
+    """
+    if _URL.match(text):  # a Path has removed the second slash
+        raise ValueError(
+            f"{shown(text)} is a URL, and not a file; use the URL itself in a create, and download "
+            "it for a text request"
+        )
+    if text[:5].lower() == "data:":
+        raise ValueError(
+            f"{shown(text)} is a data: URI, and not a file; use the URI itself in a create, and "
+            "load_media(base64.b64decode(...)) in a text request"
+        )
+
+
+def _missing(name: str, error: FileNotFoundError) -> FileNotFoundError:
+    """Return *error*, and for the `@` of the command and of batch files, what is wrong with it."""
+    why = f"{error.strerror} (write the path without @)"
+    return FileNotFoundError(error.errno, why, name)

@@ -54,7 +54,9 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
     if allow_inline is not None and not isinstance(allow_inline, bool):
         message = f"{shown(allow_inline)} is not a boolean"
         wrong.append(Problem(_ALLOW_INLINE, allow_inline, "type", message, "use True or False"))
-    body, wrong_files = with_files(known, body, local_media, allow_inline=allow_inline is True)
+    body, wrong_files = with_files(
+        known, body, local_media, IN_FIELDS, allow_inline=allow_inline is True
+    )
     report = known.check(body, extra=extra, own=any_link)
     blamed = {problem.field for problem in wrong_files}
     found = [_in_mapping(one) for one in with_places(report.problems) if one.field not in blamed]

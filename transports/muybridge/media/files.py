@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from muybridge_protocol.media.facts import MediaFacts
-from muybridge_protocol.media.inspect import inspect_media
+from muybridge_protocol.media.inspect import IS_PDF, inspect_media
+from muybridge_protocol.rules.files import FileText, file_text
 
 
 class FileSource:
@@ -62,3 +63,17 @@ def inspect_file(path: str | os.PathLike[str]) -> MediaFacts:
     """
     with FileSource(path) as source:
         return inspect_media(source)
+
+
+def file_named(text: str, path: str | os.PathLike[str]) -> FileText | None:
+    """Return the file at *path*, which the whole of *text* names, or None if there is none.
+
+    What the suffix in *text* says is left to `file_text`.
+    """
+    if file_text(text) is not None or not os.path.isfile(path):  # noqa: PTH113  it raises nothing
+        return None
+    try:
+        facts = inspect_file(path)
+    except OSError:
+        return FileText(os.fspath(path))
+    return FileText(os.fspath(path), facts.kind is None and facts.defect != IS_PDF)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from muybridge.files.inline_media import LocalMedia, load_media
+import attrs
+
+from muybridge.files.inline_media import LOADABLE, LocalMedia, line_for, load_media
+from muybridge.media.files import file_named
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.rules.values import Problem, is_array
+from muybridge_protocol.rules.files import FileForms
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.values import Problem, Text, is_array, shown
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
@@ -24,7 +30,12 @@ def local_media(value: object) -> LocalMedia | None:
 
 
 def with_files(
-    family: Family, body: Mapping[str, object], file_in: FileIn, *, allow_inline: bool
+    family: Family,
+    body: Mapping[str, object],
+    file_in: FileIn,
+    forms: FileForms,
+    *,
+    allow_inline: bool,
 ) -> tuple[dict[str, object], list[Problem]]:
     """Return *body* with the content of its files, and the problems of files that cannot be sent.
 
@@ -32,6 +43,7 @@ def with_files(
         family: The family of the request.
         body: The request's fields, by their names on the wire.
         file_in: Recognizes the values that name files.
+        forms: How a file is written in the request.
         allow_inline: Whether files may be sent where the specification does not mention base64.
     """
     problems: list[Problem] = []
@@ -39,6 +51,8 @@ def with_files(
     def loaded(wire: str, value: object) -> object:
         if is_array(value):
             return [loaded(wire, item) for item in value]
+        if isinstance(value, InlineMedia) and allow_inline:
+            return InlineMedia(value.data, value.mime_type, name=value.name, allow_inline=True)
         file = file_in(value)
         if file is None:
             return value
@@ -50,10 +64,43 @@ def with_files(
             rule, said = "file", f"{name} cannot be read: {error.strerror or error}"
         except (ValueError, TypeError) as error:
             rule, said = "media", str(error).replace(TYPED, "")
+            if not isinstance(file, LOADABLE) and not hasattr(file, "read"):
+                line = line_for(file, "image") or "use a file or a URL"
+                said = f"{shown(file)} is not a path, bytes or an open file; {line}"
+        if not _takes_files(family, wire):
+            said = f"{shown(value)}: this field takes no files; use a URL"
         message, _, accepted = said.partition("; ")
         problems.append(Problem(wire, value, rule, message, accepted or "use a file or a URL"))
         return value
 
+    for wire, value in body.items():
+        problem = _problem_of_name(family, wire, value, file_in, forms)
+        if problem is not None:
+            problems.append(problem)
     taken = media_fields(family)
     fields = {wire: loaded(wire, value) if wire in taken else value for wire, value in body.items()}
     return fields, problems
+
+
+def _takes_files(family: Family, wire: str) -> bool:
+    field = family.field(wire)
+    rules = field.rules if field is not None else ()
+    return any(isinstance(rule, MediaUrl) and rule.base64 for rule in rules)
+
+
+def _problem_of_name(
+    family: Family, wire: str, value: object, file_in: FileIn, forms: FileForms
+) -> Problem | None:
+    """Return the problem of a text that names an existing file, as fields for media do."""
+    field = family.field(wire)
+    if field is None or not any(isinstance(rule, Text) for rule in field.rules):
+        return None
+    path = file_in(value)
+    if not isinstance(value, str) or not isinstance(path, str | os.PathLike):
+        return None
+    found = file_named(value, path)
+    problem = None if found is None else family.problem_of_text(wire, value, found)
+    if found is None or problem is None:
+        return None
+    named = found._replace(path=value.removeprefix("@"))
+    return attrs.evolve(problem, accepted=family.instead_of_text(named, forms))
