@@ -53,6 +53,7 @@ __all__ = [
 
 _QUERY = re.compile(r"([?#]).+", re.DOTALL)
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_QUOTES = "\"'`"
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
 _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.ASCII | re.IGNORECASE)
 
@@ -121,8 +122,8 @@ def check_key(key: str) -> str:
     """Return the API key without the one line end that a key file has.
 
     Raises:
-        InvalidKey: It is empty, or contains white space, control or non-ASCII characters. The
-            message does not contain it.
+        InvalidKey: It is empty, in quotation marks, or contains white space, control or non-ASCII
+            characters. The message does not contain it.
     """
     for line_end in ("\r\n", "\n"):
         if key.endswith(line_end):
@@ -130,6 +131,11 @@ def check_key(key: str) -> str:
             break
     if not key:
         raise InvalidKey("The API key is empty. Set MUYBRIDGE_API_KEY, or give api_key.")
+    if key[0] in _QUOTES or key[-1] in _QUOTES:
+        raise InvalidKey(
+            "The API key begins or ends with a quotation mark, which is not part of a key. Remove "
+            "the quotation marks; the key is not shown here."
+        )
     if not _KEY.fullmatch(key):
         raise InvalidKey(
             "The API key contains white space, control or non-ASCII characters, which cannot be "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import muybridge
 from media.corpus import picture
@@ -353,3 +354,115 @@ def test_a_response_is_heard(client: AnyClient) -> None:
     talk: Any = muybridge.Conversation().say(QUESTION)
     with pytest.raises(muybridge.InvalidRequest, match=r"talk\.hear\(response\)"):
         client.generate_content(MODEL, talk.say(response))
+
+
+VIDSA: dict[str, Any] = {"model": "vidsa_1_5_pro_720p", "prompt": "A horse"}
+VIDSB: dict[str, Any] = {"model": "vidsb_2_0_pro", "prompt": "A horse"}
+VIDG: dict[str, Any] = {"model": "vidg_video3", "prompt": "A horse"}
+IMGB: dict[str, Any] = {"model": "imgb-2", "prompt": "A horse"}
+PILLOW = Image.new("RGB", (8, 8))
+MISPLACED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "Pillow, where files go": (
+        "vidg",
+        {**VIDG, "image_urls": [PILLOW]},
+        "is not a path, bytes or an open file; image.save(file := io.BytesIO(), 'PNG'); load_media",
+    ),
+    "Pillow, where no files go": (
+        "vidsb",
+        {**VIDSB, "first_image": PILLOW},
+        "this field takes no files; use a URL",
+    ),
+    "Pillow, in a list where no files go": (
+        "vidsb",
+        {**VIDSB, "reference_images": [PILLOW]},
+        "this field takes no files; use a URL",
+    ),
+    "a path, where no files go": (
+        "vidd",
+        {"model": "viddq3-pro", "prompt": "A horse", "first_image": Path("horse.png")},
+        "this field takes no files; use a URL",
+    ),
+    "a name with @": (
+        "vidg",
+        {**VIDG, "image_urls": ["@horse.png"]},
+        "for a local file, pathlib.Path('horse.png')",
+    ),
+    "a URL as a path": (
+        "vidg",
+        {**VIDG, "image_urls": [Path("https://a.example/horse.png")]},
+        "is a URL, and not a file; use the URL itself",
+    ),
+    "a number": ("vidg", {**VIDG, "image_urls": [5]}, "use an array of string"),
+}
+
+
+@pytest.mark.parametrize("name", MISPLACED)
+def test_advice_for_fields(client: AnyClient, recording: Recording, name: str) -> None:
+    """What cannot be sent in a field says what can, and that nothing was sent, once."""
+    family, fields, line = MISPLACED[name]
+    with pytest.raises(muybridge.InvalidRequest, match=re.escape(line)) as caught:
+        client.create(family, fields)
+    said = str(caught.value)
+    assert said.lower().count("nothing was sent") == 1
+    assert "source" not in said
+    assert recording.bodies == []
+
+
+TYPED: dict[str, tuple[Callable[[], object], str]] = {
+    "a path in a list": (
+        lambda: muybridge.VidgRequest(**{**VIDG, "image_urls": [Path("horse.png")]}),
+        "use an array of string, with muybridge.load_media('horse.png') for a file",
+    ),
+    "a path": (
+        lambda: muybridge.VidvRequest(
+            model="vidv_3_1",
+            prompt="-",
+            first_image=Path("horse.png"),  # type: ignore[arg-type]
+        ),
+        "use muybridge.load_media('horse.png')",
+    ),
+    "a path where no files go": (
+        lambda: muybridge.VidsbRequest(**{**VIDSB, "first_image": Path("horse.png")}),
+        "this field takes no files, use a public http(s) URL or asset://<id>",
+    ),
+    "a name with @": (
+        lambda: muybridge.VidgRequest(**{**VIDG, "image_urls": ["@horse.png"]}),
+        "for a local file, muybridge.load_media('horse.png')",
+    ),
+    "a broken data URI": (
+        lambda: muybridge.VidgRequest(**{**VIDG, "image_urls": ["data:image/png;base64,?"]}),
+        "or plain base64",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_advice_for_typed_requests(name: str) -> None:
+    """A typed request says the line that loads the very file, where files are taken."""
+    make, line = TYPED[name]
+    with pytest.raises(muybridge.InvalidRequest) as caught:
+        make()
+    assert str(caught.value).endswith(line)
+
+
+@pytest.mark.parametrize("form", ["result", "a list", "task"])
+def test_a_result_is_no_link(client: AnyClient, recording: Recording, form: str) -> None:
+    """A result where the fields are not known says how to write its link."""
+    result = client.run("imgb", IMGB)
+    task = client.create("imgb", IMGB)
+    value = {"result": result, "a list": [result], "task": task}[form]
+    sent = len(recording.bodies)
+    link = "client.wait(task).url" if form == "task" else "result.url"
+    with pytest.raises(muybridge.InvalidRequest, match=re.escape(f"use {link} for its link")):
+        client.create("vidsa", {**VIDSA, "extra": {"image_url": value}})
+    assert len(recording.bodies) == sent
+    client.create("vidsa", {**VIDSA, "extra": {"image_url": result.url}})
+
+
+def test_a_loaded_file_beside_allow_inline(client: AnyClient, recording: Recording) -> None:
+    """In a mapping, allow_inline holds for a loaded file too, as its message says."""
+    file = muybridge.load_media(DATA)
+    with pytest.raises(muybridge.InvalidRequest, match='"allow_inline": True beside it'):
+        client.create("imgb", {**IMGB, "image_urls": [file]})
+    client.create("imgb", {**IMGB, "image_urls": [file], "allow_inline": True})
+    assert file.base64().encode() in recording.bodies[0]

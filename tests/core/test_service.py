@@ -669,6 +669,12 @@ SECRET = "s3cret-Key"  # noqa: S105  a canary
         f"{SECRET}\ud800",
         f"{SECRET}\u2028",
         f"{SECRET}\r\nX-Evil: 1",
+        f'"{SECRET}"',
+        f"'{SECRET}'",
+        f"`{SECRET}`",
+        f'"{SECRET}',
+        f"{SECRET}'\n",
+        f"\N{LEFT DOUBLE QUOTATION MARK}{SECRET}\N{RIGHT DOUBLE QUOTATION MARK}",
     ],
 )
 def test_no_keys(key: str) -> None:

@@ -117,6 +117,20 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "an open text file": (io.StringIO("a horse"), TypeError, "open it with mode 'rb'"),
     "a file that is not there": ("nothing.png", OSError, "nothing.png"),
     "a folder": (".", OSError, "not a regular file"),
+    "a URL": (
+        "https://a.example/horse.png?signature=secret",
+        ValueError,
+        "'https://a.example/horse.png' is a URL, and not a file; use the URL itself in a create",
+    ),
+    "the path of a URL": (Path("https://a.example/horse.png"), ValueError, "use the URL itself"),
+    "an asset": ("asset://horse", ValueError, "use the URL itself"),
+    "a data URI": (
+        InlineMedia(FILES["PNG"][0]).data_uri(),
+        ValueError,
+        "is a data: URI, and not a file; use the URI itself in a create",
+    ),
+    "the @ of the command": ("@horse.png", FileNotFoundError, "write the path without @"),
+    "an @ in a folder": (Path("a/@horse.png"), FileNotFoundError, "write the path without @"),
 }
 
 
@@ -130,8 +144,9 @@ def test_the_case_of_a_type() -> None:
 def test_what_is_no_medium_is_refused(name: str) -> None:
     """A file that cannot be read, or is no picture, video or sound, is refused with the reason."""
     source, kind, said = WRONG[name]
-    with pytest.raises(kind, match=said.replace(".", r"\.")):
+    with pytest.raises(kind, match=said.replace(".", r"\.")) as caught:
         load_media(source)
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("how", ["by path", "opened"])
@@ -318,19 +333,20 @@ URL = "https://pictures.test/horse.png"
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "line"),
     [
-        [URL, b"\x89PNG"],
-        [Path("horse.png"), URL],
-        [io.BytesIO(b"\x89PNG")],
-        [Image.new("RGB", (8, 8))],
+        ([URL, b"\x89PNG"], "muybridge.load_media(data)"),
+        ([Path("horse.png"), URL], "muybridge.load_media('horse.png')"),
+        ([io.BytesIO(b"\x89PNG")], "muybridge.load_media(file)"),
+        ([Image.new("RGB", (8, 8))], "muybridge.load_media(file.getvalue()) after image.save(file"),
     ],
 )
-def test_files_in_place_of_urls(given: list[object]) -> None:
-    """A file that is not loaded is refused among the URLs, with the function that loads it."""
+def test_files_in_place_of_urls(given: list[object], line: str) -> None:
+    """A file that is not loaded is refused among the URLs, with the line that loads it."""
     body = {"model": "imgb-2", "prompt": "A horse", "image_urls": given}
     (problem,) = find_family("imgb").check(body).problems
-    assert "with muybridge.load_media(path) for a file" in problem.accepted
+    assert f"with {line}" in problem.accepted
+    assert problem.accepted.endswith(" for a file")
 
 
 def test_requests_with_files_are_values() -> None:

@@ -532,12 +532,7 @@ class Family:
 
     def _fields_for_files(self) -> list[str]:
         """Return the fields that take files, by their names on the wire."""
-        return [
-            field.wire
-            for field in self.fields
-            for rule in field.rules
-            if isinstance(rule, MediaUrl) and rule.base64
-        ]
+        return [field.wire for field in self.fields if field.takes_files]
 
     def _no_files(self) -> str:
         fields = [field.wire for field in self.fields if field.takes_media]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from muybridge_protocol.media.inline import LOAD, InlineMedia, file_within
+from muybridge_protocol.media.inline import InlineMedia, file_within, link_of, load_line
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
@@ -44,6 +44,11 @@ class Field:
         """Whether its values are pictures, videos or sounds."""
         return any(isinstance(rule, MediaUrl) for rule in self.rules)
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether its values may be the content of files."""
+        return any(isinstance(rule, MediaUrl) and rule.base64 for rule in self.rules)
+
     def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
         """Return the first problem of *value* under *rules*, or None."""
         if not self.kind.accepts(value, (str, InlineMedia) if self.takes_media else str):
@@ -69,24 +74,23 @@ class Field:
         if self.kind is Kind.STRINGS and isinstance(value, str | InlineMedia):
             return "put it into a list"
         accepted = f"use {with_article(self.kind)}"
-        if self.takes_media and file_within(value) is not None:
-            return f"{accepted}, with {LOAD} for a file"
+        file = file_within(value) if self.takes_media else None
+        if file is not None and not self.takes_files:
+            return f"this field takes no files, {self._accepted_media()}"
+        if file is not None and not isinstance(file, InlineMedia):
+            line = load_line(file)
+            if self.kind is Kind.STRINGS:
+                return f"{accepted}, with {line} for a file" if is_array(value) else f"use [{line}]"
+            return f"use {line}"
         items = value if is_array(value) else (value,)
-        for line in filter(None, map(self._link_in, items)):
+        kinds = [rule.kind for rule in self.rules if isinstance(rule, MediaUrl)]
+        name = "video_url" if MediaKind.VIDEO in kinds[:1] else "image_url"
+        for line in filter(None, (link_of(item, name) for item in items if kinds)):
             return f"{accepted}, such as {line}"
         return accepted
 
-    def _link_in(self, item: object) -> str:
-        """Return how to write the link of *item*, a task or what came of it, or ""."""
-        kinds = [rule.kind for rule in self.rules if isinstance(rule, MediaUrl)]
-        if not kinds:
-            return ""
-        link = "video_url" if kinds[0] is MediaKind.VIDEO else "image_url"
-        if hasattr(item, link):
-            return f"result.{link}"
-        if hasattr(item, "result"):
-            return f"outcome.result.{link}"
-        return f"client.wait(task).{link}" if hasattr(item, "to_token") else ""
+    def _accepted_media(self) -> str:
+        return next(rule.accepted for rule in self.rules if isinstance(rule, MediaUrl))
 
 
 def _accepted_instead(value: object, rule: ValueRule) -> str:

@@ -195,10 +195,20 @@ def load_line(file: object) -> str:
         path = str(file)
         return LOAD if len(path) > _LONGEST_NAME else f"muybridge.load_media({path!r})"
     if hasattr(file, "tobytes") and hasattr(file, "save"):
-        return "file = io.BytesIO(); image.save(file, 'PNG'); muybridge.load_media(file.getvalue())"
+        saved = "image.save(file := io.BytesIO(), 'PNG')"
+        return f"muybridge.load_media(file.getvalue()) after {saved}"
     if isinstance(file, bytes | bytearray | memoryview):
         return "muybridge.load_media(data)"
     return "muybridge.load_media(file)" if hasattr(file, "read") else LOAD
+
+
+def link_of(item: object, name: str) -> str:
+    """Return how to write the link *name* of *item*, a task or what came of it, or ""."""
+    if hasattr(item, "image_url"):
+        return f"result.{name}"
+    if hasattr(item, "result"):
+        return f"outcome.result.{name}"
+    return f"client.wait(task).{name}" if hasattr(item, "to_token") else ""
 
 
 def file_within(value: object) -> object | None:

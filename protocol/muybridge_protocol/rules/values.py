@@ -412,15 +412,19 @@ def unwritable(wire: object, value: object) -> Problem | None:
         writable = False
     if writable:
         return None
-    from muybridge_protocol.media.inline import AS_TEXT, file_within  # noqa: PLC0415  needed only after a mistake
+    from muybridge_protocol.media.inline import AS_TEXT, file_within, link_of  # noqa: PLC0415  needed only after a mistake
 
+    hint = "use plain JSON values, and strings as names"
+    items = value if is_array(value) else (value,)
+    for link in filter(None, (link_of(item, "url") for item in items)):
+        hint = f"use {link} for its link"
     holds_file = file_within(value) is not None
     return Problem(
         wire if isinstance(wire, str) and wire.isprintable() else shown(wire),
         value,
         "json",
         f"{shown(value)} cannot be written as JSON",
-        AS_TEXT if holds_file else "use plain JSON values, and strings as names",
+        AS_TEXT if holds_file else hint,
     )
 
 

@@ -15,7 +15,6 @@ from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.files import FileForms
-from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Problem, Text, is_array, shown
 
 FileIn = Callable[[object], LocalMedia | None]
@@ -67,7 +66,8 @@ def with_files(
             if not isinstance(file, LOADABLE) and not hasattr(file, "read"):
                 line = line_for(file, "image") or "use a file or a URL"
                 said = f"{shown(file)} is not a path, bytes or an open file; {line}"
-        if not _takes_files(family, wire):
+        field = family.field(wire)
+        if field is not None and not field.takes_files:
             said = f"{shown(value)}: this field takes no files; use a URL"
         message, _, accepted = said.partition("; ")
         problems.append(Problem(wire, value, rule, message, accepted or "use a file or a URL"))
@@ -80,12 +80,6 @@ def with_files(
     taken = media_fields(family)
     fields = {wire: loaded(wire, value) if wire in taken else value for wire, value in body.items()}
     return fields, problems
-
-
-def _takes_files(family: Family, wire: str) -> bool:
-    field = family.field(wire)
-    rules = field.rules if field is not None else ()
-    return any(isinstance(rule, MediaUrl) and rule.base64 for rule in rules)
 
 
 def _problem_of_name(
