@@ -408,29 +408,35 @@ def test_advice_for_fields(client: AnyClient, recording: Recording, name: str) -
     assert recording.bodies == []
 
 
-TYPED: dict[str, tuple[Callable[[], object], str]] = {
+TYPED: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
     "a path in a list": (
-        lambda: muybridge.VidgRequest(**{**VIDG, "image_urls": [Path("horse.png")]}),
+        muybridge.VidgRequest,
+        {**VIDG, "image_urls": [Path("horse.png")]},
         "use an array of string, with muybridge.load_media('horse.png') for a file",
     ),
     "a path": (
-        lambda: muybridge.VidvRequest(
-            model="vidv_3_1",
-            prompt="-",
-            first_image=Path("horse.png"),  # type: ignore[arg-type]
-        ),
+        muybridge.VidvRequest,
+        {"model": "vidv_3_1_pro", "prompt": "-", "first_image": Path("horse.png")},
         "use muybridge.load_media('horse.png')",
     ),
+    "a path where a list is meant": (
+        muybridge.VidgRequest,
+        {**VIDG, "image_urls": Path("horse.png")},
+        "use [muybridge.load_media('horse.png')]",
+    ),
     "a path where no files go": (
-        lambda: muybridge.VidsbRequest(**{**VIDSB, "first_image": Path("horse.png")}),
+        muybridge.VidsbRequest,
+        {**VIDSB, "first_image": Path("horse.png")},
         "this field takes no files, use a public http(s) URL or asset://<id>",
     ),
     "a name with @": (
-        lambda: muybridge.VidgRequest(**{**VIDG, "image_urls": ["@horse.png"]}),
+        muybridge.VidgRequest,
+        {**VIDG, "image_urls": ["@horse.png"]},
         "for a local file, muybridge.load_media('horse.png')",
     ),
     "a broken data URI": (
-        lambda: muybridge.VidgRequest(**{**VIDG, "image_urls": ["data:image/png;base64,?"]}),
+        muybridge.VidgRequest,
+        {**VIDG, "image_urls": ["data:image/png;base64,?"]},
         "or plain base64",
     ),
 }
@@ -439,9 +445,9 @@ TYPED: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("name", TYPED)
 def test_advice_for_typed_requests(name: str) -> None:
     """A typed request says the line that loads the very file, where files are taken."""
-    make, line = TYPED[name]
+    make, fields, line = TYPED[name]
     with pytest.raises(muybridge.InvalidRequest) as caught:
-        make()
+        make(**fields)
     assert str(caught.value).endswith(line)
 
 

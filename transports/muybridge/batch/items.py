@@ -456,10 +456,15 @@ def _body(family: Family, item: Mapping[str, Any]) -> Mapping[str, object]:
     return body
 
 
-IN_ITEMS: Final = FileForms(
-    lambda path: json.dumps(f"@{path}", ensure_ascii=False),
-    lambda _: "it in place of the name",
-)
+def _named(path: str) -> str:
+    return json.dumps(f"@{path}", ensure_ascii=False)
+
+
+def _in_place(_: str) -> str:
+    return "it in place of the name"
+
+
+IN_ITEMS: Final = FileForms(_named, _in_place)
 """How a batch file names a file in place of a URL, and the text in a file."""
 
 

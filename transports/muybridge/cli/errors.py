@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from muybridge.cli.invocation import PERMISSIONS, Invocation
-from muybridge.cli.options import IN_COMMAND, media_rules, option_name
+from muybridge.cli.options import IN_COMMAND, media_rules, option_name, printed
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
@@ -325,7 +325,7 @@ def instead_of_text(found: FileText, field: str) -> str:
     """Return what to write in place of a text that is only a file, in the *field* of a question."""
     forms = IN_COMMAND._replace(file=shlex.quote)
     if field == "systemInstruction":  # only PROMPT reads stdin
-        forms = forms._replace(text=lambda path: f'"$(cat {shlex.quote(path)})"')
+        forms = forms._replace(text=printed)
     return instead_of(found, "use --image" if found.path else "use --image PATH", forms)
 
 

@@ -32,10 +32,21 @@ _METAVARS = {Kind.INTEGER: "INTEGER", Kind.NUMBER: "NUMBER", Kind.STRING: "TEXT"
 
 Command = Callable[..., Any]
 
-IN_COMMAND: Final = FileForms(
-    lambda path: shlex.quote(f"@{path}"),
-    lambda path: f'"$(cat {shlex.quote(path)})", or - for stdin',
-)
+
+def _named(path: str) -> str:
+    return shlex.quote(f"@{path}")
+
+
+def printed(path: str) -> str:
+    """Return how the text in the file at *path* is given as an argument."""
+    return f'"$(cat {shlex.quote(path)})"'
+
+
+def _printed_or_read(path: str) -> str:
+    return f"{printed(path)}, or - for stdin"
+
+
+IN_COMMAND: Final = FileForms(_named, _printed_or_read)
 """How the command line names a file in place of a URL, and the text in a file."""
 
 UNLISTED = "unlisted_model"
