@@ -73,7 +73,7 @@ STEPS = {
     "abandoned": set[str](),
     "completed": {"downloaded"},
     "failed": set[str](),
-    "downloaded": set[str](),
+    "downloaded": {"completed"},
 }
 """The steps that docs/batches.md and the head of the journal's module tell of."""
 

@@ -84,6 +84,8 @@ def folder(tmp_path: Path) -> Path:
         db.execute(f"UPDATE items SET {change} WHERE number = ?", (*values, number))  # noqa: S608  ours
     db.commit()
     db.close()
+    for name in ("a #1?.png", "b.mp4"):
+        (out / name).touch()
     return out
 
 

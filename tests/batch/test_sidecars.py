@@ -53,15 +53,27 @@ def test_none_unless_asked_for(server: BillingServer, run: Run, tmp_path: Path) 
 def test_earlier_results_get_theirs(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """A later run writes the sidecars that are missing, without asking the service."""
     run(server, horses(3))
-    (tmp_path / "out" / "h2.png").unlink()  # a person may move results away
     asked, events = server.requests, list[BatchEvent]()
     report = run(server, None, sidecar=True, on_event=events.append)
     assert (server.requests, report.done, events) == (asked, True, [])
     assert sidecar(tmp_path, 1)["task"] == report.entries[0].task_id
     assert sorted(path.name for path in (tmp_path / "out").glob("*.json")) == [
         "h1.png.json",
+        "h2.png.json",
         "h3.png.json",
     ]
+
+
+def test_a_missing_result_comes_back_with_its_sidecar(
+    server: BillingServer, run: Run, tmp_path: Path
+) -> None:
+    """A result that is downloaded again gets its sidecar, and is paid for once."""
+    run(server, horses(2))
+    (tmp_path / "out" / "h2.png").unlink()
+    report = run(server, None, sidecar=True)
+    assert (report.done, report.without_sidecar, server.posts) == (True, 0, 2)
+    assert sidecar(tmp_path, 1)["task"] == report.entries[0].task_id
+    assert sidecar(tmp_path, 2)["task"] == report.entries[1].task_id
 
 
 def test_a_sidecar_in_place_is_left_alone(server: BillingServer, run: Run, tmp_path: Path) -> None:

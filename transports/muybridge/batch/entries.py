@@ -13,6 +13,10 @@ from muybridge.batch.journal_entries import Entry
 from muybridge.batch.port import Journal
 
 
+def _unchanged(entry: Entry) -> Entry:
+    return entry
+
+
 @attrs.frozen
 class Entries(Sequence[Entry]):
     """The items of a batch, read from its journal on access.
@@ -23,10 +27,12 @@ class Entries(Sequence[Entry]):
     Args:
         open_journal: Opens the journal.
         total: How many items there are.
+        show: What each of them is shown as.
     """
 
     open_journal: Callable[[], Journal] = attrs.field(repr=False)
     total: int
+    show: Callable[[Entry], Entry] = attrs.field(default=_unchanged, repr=False)
 
     def __len__(self) -> int:
         """Return how many items there are."""
@@ -35,7 +41,7 @@ class Entries(Sequence[Entry]):
     def __iter__(self) -> Iterator[Entry]:
         """Yield each item in the order of their numbers."""
         with closing(self.open_journal()) as journal:
-            yield from islice(journal.entries(), self.total)
+            yield from map(self.show, islice(journal.entries(), self.total))
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -46,5 +52,5 @@ class Entries(Sequence[Entry]):
         numbers = range(1, self.total + 1)[index]
         with closing(self.open_journal()) as journal:
             if isinstance(numbers, int):
-                return journal.entry(numbers)
-            return tuple(journal.entry(number) for number in numbers)
+                return self.show(journal.entry(numbers))
+            return tuple(self.show(journal.entry(number)) for number in numbers)

@@ -72,6 +72,8 @@ class Report:
         stopped: Why a run stopped early, or "".
         without_sidecar: How many sidecars a run could not write. The results are saved, and the
             next run retries.
+        missing: How many of the completed items were downloaded before, and their files are gone.
+            The next run downloads them again, which costs nothing.
     """
 
     folder: Path
@@ -80,6 +82,7 @@ class Report:
     sheet: Path | None = None
     stopped: str = ""
     without_sidecar: int = 0
+    missing: int = 0
 
     @property
     def done(self) -> bool:

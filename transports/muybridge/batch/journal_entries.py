@@ -52,7 +52,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.REFUSED: frozenset({State.QUEUED}),
     State.ABANDONED: frozenset(),
     State.FAILED: frozenset(),
-    State.DOWNLOADED: frozenset(),
+    State.DOWNLOADED: frozenset({State.COMPLETED}),  # its file is gone, and is downloaded again
 }
 """The steps that an item may take."""
 

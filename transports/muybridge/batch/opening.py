@@ -17,9 +17,10 @@ from muybridge.batch.decisions.in_ledger import apply_decisions
 from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
-from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.limits.rate import check_rate
+from muybridge.batch.missing_files import as_found, counts_as_found, reopen_missing
 from muybridge.batch.port import Journal
 from muybridge.batch.recovery import judge_late, recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
@@ -77,7 +78,10 @@ def opened(
         runner = stack.enter_context(Runner(place))
         journal.register(runner.name, runner.note)
 
-        def start_over() -> None:
+        gone: list[Entry] = []
+
+        def prepare() -> None:
+            gone.extend(reopen_missing(journal, folder))
             if settings.local:
                 with journal.transaction():
                     if not journal.owners():
@@ -100,7 +104,10 @@ def opened(
             settings=settings,
             shares_rate=journal.has_rate,
         )
-        with at_work(service, run, start_over):
+        with at_work(service, run, prepare):
+            with suppress(Stopped):  # from a hook, whose error is raised at the end
+                for entry in gone:
+                    run.event(entry, What.RETRY, entry.reason or "")
             yield run
 
 
@@ -163,10 +170,10 @@ def status(out: str | os.PathLike[str]) -> Report:
     folder = Path(out)
     # It writes nothing, so that a full disk hides no task that is paid for.
     with SqliteJournal(folder, writes=False) as journal:
-        counts = journal.counts()
+        counts, missing = counts_as_found(journal, folder)
     reading = partial(SqliteJournal, folder, check=False, writes=False)
-    entries = Entries(reading, sum(counts.values()))
-    report = Report(folder=folder, entries=entries, counts=counts)
+    entries = Entries(reading, sum(counts.values()), partial(as_found, folder=folder))
+    report = Report(folder=folder, entries=entries, counts=counts, missing=missing)
     sheet: Path | None = None
     with ignoring_errors(OSError):  # the results are safe without it
         sheet = write_sheet(report)

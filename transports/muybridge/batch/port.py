@@ -1,6 +1,6 @@
 """`Journal`: what a batch needs of the place where its progress is kept.
 
-    queued -> claimed -> armed -> submitted -> completed -> downloaded
+    queued -> claimed -> armed -> submitted -> completed <-> downloaded
                            |          '------> failed
                            |-> refused
                            '-> ambiguous     (a person decides: adopt, abandon or resubmit)

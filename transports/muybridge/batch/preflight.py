@@ -20,6 +20,7 @@ from muybridge.batch.events import SETTLED
 from muybridge.batch.items import CheckedItems, Source, checked_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing
+from muybridge.batch.missing_files import as_found, counts_as_found
 from muybridge.batch.opening import check_limit, check_same_items
 from muybridge.batch.port import Journal
 from muybridge.batch.sqlite.journal import SqliteJournal
@@ -114,7 +115,7 @@ def preview(
     with ExitStack() as stack:
         own = any_link if service is None else service.gave_out
         items = None if source is None else stack.enter_context(checked_items(source, own))
-        journal: Journal | None = None
+        journal: SqliteJournal | None = None
         try:
             journal = stack.enter_context(SqliteJournal(folder, writes=False))
         except JournalMissing:
@@ -122,7 +123,7 @@ def preview(
                 raise
         if journal is not None and items is not None:
             check_same_items(journal, items)
-        unsent = _unsent(journal, items, local=local)
+        unsent = _unsent(journal, items, folder, local=local)
         chosen = islice(unsent, limit)
         found: Counter[str] = Counter()
         sent = _first_of_each(chosen, found) if dedupe else chosen
@@ -130,7 +131,7 @@ def preview(
         totals = Totals.of(estimates, None if prices is None else prices.currency)
         return Preview(
             folder=folder,
-            counts={} if journal is None else journal.counts(),
+            counts={} if journal is None else counts_as_found(journal, folder)[0],
             sends=totals.total.requests,
             left=sum(1 for _ in unsent),
             totals=totals,
@@ -140,14 +141,14 @@ def preview(
 
 
 def _unsent(
-    journal: Journal | None, items: CheckedItems | None, *, local: bool
+    journal: Journal | None, items: CheckedItems | None, folder: Path, *, local: bool
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the family and the body of each request that has not been sent."""
     known = 0
     for entry in () if journal is None else journal.entries():
         known += 1
         # An embedded service has forgotten what is unfinished.
-        if entry.state in _UNSENT or (local and entry.state not in SETTLED):
+        if entry.state in _UNSENT or (local and as_found(entry, folder).state not in SETTLED):
             yield entry.family, json.loads(entry.body)
     for item in islice(items or (), known, None):
         yield item.family, item.body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from muybridge.batch.journal_errors import JournalMissing
+from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.sheet.contact_sheet import NAME as SHEET
-from muybridge.batch.sqlite.journal import FOLDER, NAME
+from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.cli.batch_decisions import ambiguous, resolve
 from muybridge.cli.batch_manifest import manifest
 from muybridge.cli.batch_places import in_database, in_folder
@@ -62,8 +64,10 @@ from muybridge.cli.options import (
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
 from muybridge.cli.workers import submit
+from muybridge.configuration import BASE_URL_VARIABLE, find_address
 from muybridge.drivers.interrupts import ignoring_signals
-from muybridge_protocol.errors import LocalError
+from muybridge_protocol.errors import InvalidAddress, LocalError
+from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
     from muybridge.batch import Preview, Report
@@ -302,6 +306,7 @@ def status(
             shared = batches.shared_status(batches.SharedBatch(journal, folder))
             show_shared(context, invocation, shared)
         report = batches.status(folder)
+    invocation.resuming = partial(_command_for, folder)
     _finish(context, invocation, report)
 
 
@@ -332,18 +337,18 @@ def _finish(
     interrupted: KeyboardInterrupt | None = None,
 ) -> None:
     """Report the state of the batch, and exit with the code for it."""
-    state = exit_code_of(report)
+    state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.json:
         sheet = None if report.sheet is None else str(report.sheet)
-        long_document({**summary_record(code, report.counts, report.entries), "sheet": sheet})
+        long_document({**summary_record(code, counts, report.entries), "sheet": sheet})
     say_reasons(report.entries, stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:
         say(f"stopped: {in_options(report.stopped)}")
     if not invocation.json:
-        answer(counted(report.counts))
+        answer(counted(counts))
         if report.sheet is not None:
             answer(str(report.sheet))
     if report.sheet is not None and report.sheet.name != SHEET:
@@ -354,13 +359,23 @@ def _finish(
     context.exit(code)
 
 
+def _counts(report: Report) -> Iterator[tuple[str, int]]:
+    """Yield how many items are in each state; completed ones whose file is gone are missing."""
+    for state, count in report.counts.items():
+        missing = report.missing if state is State.COMPLETED else 0
+        if count > missing:
+            yield state, count - missing
+        if missing:
+            yield "missing", missing
+
+
 def _command(chosen: _Chosen) -> str | None:
     """Return the command that resumes the batch, or None if no command can.
 
     The journal has the items and the rate. Before there is one, the command needs the file, and a
     pipe cannot be read again.
     """
-    invocation = chosen.invocation
+    invocation = _at_its_service(chosen.invocation, chosen.out)
     words = ["muybridge", "batch", "run"]
     if not Path(chosen.out, FOLDER, NAME).exists():
         if chosen.file is None or not Path(chosen.file).is_file():
@@ -371,8 +386,51 @@ def _command(chosen: _Chosen) -> str | None:
     words += ["--out", chosen.out, "--concurrency", str(chosen.concurrency)]
     if chosen.limit is not None:
         words += ["--limit", str(chosen.limit)]
-    if chosen.dedupe:
+    if chosen.dedupe and not invocation.local:
         words.append("--dedupe")
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     limits = invocation.words("prices", *LIMIT_NAMES, "ledger")
     return shlex.join([*words, *given, *limits, *invocation.words("sidecar", "local")])
+
+
+def _command_for(folder: str) -> str:
+    """Return the command that continues the batch in *folder*, given no more than its journal."""
+    invocation = _at_its_service(Invocation(), folder)
+    given = invocation.words("base_url", *PERMISSIONS, "local")
+    return shlex.join(["muybridge", "batch", "run", "--out", folder, *given])
+
+
+def _at_its_service(invocation: Invocation, folder: str) -> Invocation:
+    """Return *invocation* with the options that lead to the service of the batch in *folder*.
+
+    Those that lead there already stay as they are, and so do all if its journal cannot be read.
+    """
+    from muybridge.batch.opening import LOCAL  # noqa: PLC0415  it loads the HTTP libraries
+
+    try:
+        with SqliteJournal(Path(folder), check=False, writes=False) as journal:
+            service = journal.service
+    except JournalUnusable:
+        return invocation
+    if service == LOCAL:
+        return attrs.evolve(invocation, local=True, base_url=None, api_key_file=None)
+    if not invocation.local and _is_address_of(service, invocation):
+        return invocation
+    elsewhere = attrs.evolve(invocation, local=False, base_url=service)
+    try:
+        Service(base_url=service, allow_plain_http=elsewhere.allow_plain_http)
+    except InvalidAddress:  # the batch was begun with that permission
+        return attrs.evolve(elsewhere, allow_plain_http=True)
+    return elsewhere
+
+
+def _is_address_of(service: str, invocation: Invocation) -> bool:
+    """Whether *invocation* leads to *service*, with all that this takes."""
+    try:
+        known = Service(
+            base_url=find_address(invocation.base_url, BASE_URL_VARIABLE),
+            allow_plain_http=invocation.allow_plain_http,
+        )
+    except InvalidAddress:
+        return False
+    return known.base_url == service

@@ -89,13 +89,13 @@ def say_reasons(entries: Iterable[Entry], *, stopped: str = "") -> None:
         say(f"{first}{are} {State.QUEUED}: {in_options(reason)}")
 
 
-def counted(counts: Mapping[State, int]) -> str:
+def counted(counts: Mapping[State, int] | Mapping[str, int]) -> str:
     """Return how many items are in each state, in words."""
     return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
 def summary_record(
-    code: int, counts: Mapping[State, int], entries: Iterable[Entry]
+    code: int, counts: Mapping[State, int] | Mapping[str, int], entries: Iterable[Entry]
 ) -> dict[str, object]:
     """Return what a batch's last JSON object has, wherever its journal is."""
     return {

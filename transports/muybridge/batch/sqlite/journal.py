@@ -78,6 +78,10 @@ _OF_A_STRAY: Final = tuple(wire_names(Stray))
 _HAS_WRITTEN: Final = "SELECT 1 FROM runners WHERE name = ? AND writes >= ?"
 _WRITE: Final = "UPDATE runners SET writes = writes + 1 WHERE name = ? AND writes >= ?"
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
+_FILES: Final = """
+SELECT number, path FROM items
+WHERE state = ? AND owner IS NULL AND path NOT NULL AND number > ? ORDER BY number LIMIT ?
+"""
 _AS_JUDGED: Final = "".join(f" AND {name} IS ?" for name in JUDGED)
 
 
@@ -238,6 +242,16 @@ class SqliteJournal:
         while page := self._select(f"{_SELECT} {rest}", last, *wanted):
             yield from page
             last = page[-1].number
+
+    def files(self) -> Iterator[tuple[int, str]]:
+        """Yield the number and the file's name of each downloaded item, reading a page at a time.
+
+        It reads nothing else of an item, so it is much faster than `entries`.
+        """
+        last = 0
+        while page := self._files_after(last):
+            yield from page
+            last = page[-1][0]
 
     def called(self, item: str) -> list[Entry]:
         """Return the items with this name, or else the one with this number."""
@@ -493,6 +507,10 @@ class SqliteJournal:
     def _select(self, statement: str, *arguments: object) -> list[Entry]:
         with self._telling():
             return [_entry(row) for row in self._db.execute(statement, arguments)]
+
+    def _files_after(self, last: int) -> list[tuple[int, str]]:
+        with self._telling():
+            return self._db.execute(_FILES, (State.DOWNLOADED, last, _PAGE)).fetchall()
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:
