@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import Report, State
+from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch import exit_code_of
@@ -303,6 +305,45 @@ def test_a_command_that_resumes_without_a_journal(invoke: Invoke, tmp_path: Path
         assert (again.exit_code, server.posts) == (0, 3)
 
 
+@pytest.mark.parametrize("local", [(), ("--local",)], ids=["elsewhere", "embedded"])
+def test_a_command_that_resumes_at_the_batchs_service(
+    invoke: Invoke, server: BillingServer, local: tuple[str, ...]
+) -> None:
+    """At another service, the command that is named leads to that of the batch, and works."""
+    assert invoke(*RUN, "--limit", "1", server=server).exit_code == 5
+    with BillingServer() as other:
+        for words in ((*RUN, *local), ("status", "out")):
+            told = invoke(*words, server=None if local else other)
+            line = told.stderr.splitlines()[-1]
+            assert line.startswith("to resume: muybridge batch run --out out ")
+            assert f"--base-url {server.url}" in line
+            assert "--local" not in line
+        again = shlex.split(line.removeprefix("to resume: muybridge batch "))
+        assert invoke(*again, "--poll-interval", "0.005", server=other).exit_code == 0
+        assert other.requests == 0
+    assert (server.posts, server.doubles) == (3, [])
+
+
+def test_a_local_batch_is_resumed_locally(invoke: Invoke, server: BillingServer) -> None:
+    """A batch of an embedded service is resumed at one, whatever the command line says."""
+    assert invoke(*RUN, "--limit", "1", "--local").exit_code == 5
+    refused = invoke(*AGAIN, "--dedupe", "--base-url", server.url, server=server)
+    assert refused.exit_code == 6
+    again = shlex.split(refused.stderr.rpartition("to resume: muybridge batch ")[2])
+    assert "--local" in again
+    assert invoke(*(word for word in again if word not in ("--limit", "1"))).exit_code == 0
+    assert server.requests == 0
+
+
+def test_a_command_that_resumes_with_its_permission(invoke: Invoke, tmp_path: Path) -> None:
+    """A batch that was begun over plain http is resumed with the option that this takes."""
+    item = NewItem(name="", stem="0001", family="imgb", body={"model": "imgb-2", "prompt": "-"})
+    SqliteJournal.create(tmp_path / "out", "http://nas.test", [item]).close()
+    told = invoke("status", "out")
+    wanted = "muybridge batch run --out out --base-url http://nas.test --allow-plain-http"
+    assert told.stderr.splitlines()[-1] == f"to resume: {wanted}"
+
+
 @posix
 @pytest.mark.parametrize(("number", "paid"), diagonal(INTERRUPTIONS, [1, 2]))
 def test_a_signal_waits_for_paid_requests(
@@ -405,6 +446,62 @@ def test_a_signal_before_the_batch_is_begun(
     assert process.returncode == 128 + number
     by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
     assert stderr == f"error: Interrupted{by}. Nothing was sent.\n"
+
+
+def test_two_runs_at_once(
+    start: Callable[..., subprocess.Popen[str]], invoke: Invoke, server: BillingServer
+) -> None:
+    """A run that shares its batch says so at its start and its end, and so does the status."""
+    asked, go_on = threading.Semaphore(0), threading.Event()
+
+    def wait(_: str) -> None:
+        asked.release()
+        go_on.wait(20)
+
+    server.on_query = wait
+    first = start(*RUN, server=server)
+    for _ in range(3):
+        assert asked.acquire(timeout=20)
+    process = (
+        f"another process (pid {first.pid} on {socket.gethostname()}) is at work on this batch"
+    )
+    second = invoke(*RUN, server=server)
+    told = f"{process}; to see its progress: muybridge batch status out"
+    assert (second.exit_code, second.stdout.splitlines()[0]) == (5, "3 submitted")
+    assert second.stderr.splitlines() == [
+        f"{process}. The runs share its items, and their --concurrency adds up.",
+        told,
+    ]
+    shown = invoke("status", "out")
+    assert (shown.exit_code, shown.stderr.splitlines()) == (5, [told])
+    assert batch.status("out").at_work == (f"pid {first.pid} on {socket.gethostname()}",)
+    go_on.set()
+    _, stderr = first.communicate(timeout=30)
+    assert (first.returncode, "another process" in stderr) == (0, False)
+    assert (invoke("status", "out").stderr, server.posts) == ("", 3)
+    assert batch.status("out").at_work == ()
+
+
+def test_a_run_that_was_killed(
+    start: Callable[..., subprocess.Popen[str]], invoke: Invoke, server: BillingServer
+) -> None:
+    """A process that has ended is not at work, whatever it has left behind."""
+    asked = threading.Event()
+
+    def wait(_: str) -> None:
+        asked.set()
+        first.wait(20)
+
+    server.on_query = wait
+    first = start(*RUN, "--concurrency", "1", server=server)
+    assert asked.wait(20)
+    first.kill()
+    first.wait(20)
+    shown = invoke("status", "out")
+    assert shown.exit_code == 5
+    assert "another process" not in shown.stderr
+    assert invoke(*AGAIN, server=server).exit_code == 0
+    assert server.posts == 3
 
 
 def test_a_retry_is_told_once() -> None:

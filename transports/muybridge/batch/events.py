@@ -74,6 +74,7 @@ class Report:
             next run retries.
         missing: How many of the completed items were downloaded before, and their files are gone.
             The next run downloads them again, which costs nothing.
+        at_work: The processes that are at work on it, such as `pid 12 on stable`.
     """
 
     folder: Path
@@ -83,6 +84,7 @@ class Report:
     stopped: str = ""
     without_sidecar: int = 0
     missing: int = 0
+    at_work: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:

@@ -24,7 +24,7 @@ from muybridge.batch.missing_files import as_found, counts_as_found, reopen_miss
 from muybridge.batch.port import Journal
 from muybridge.batch.recovery import judge_late, recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
-from muybridge.batch.runner_files import Runner
+from muybridge.batch.runner_files import Runner, processes_at_work
 from muybridge.batch.sheet.contact_sheet import write_sheet
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.batch.stores.folder import FolderStore
@@ -173,7 +173,12 @@ def status(out: str | os.PathLike[str]) -> Report:
         counts, missing = counts_as_found(journal, folder)
     reading = partial(SqliteJournal, folder, check=False, writes=False)
     entries = Entries(reading, sum(counts.values()), partial(as_found, folder=folder))
-    report = Report(folder=folder, entries=entries, counts=counts, missing=missing)
+    others: list[str] = []
+    with suppress(JournalUnusable):  # what the journal says is true without it
+        others = processes_at_work(folder / FOLDER)
+    report = Report(
+        folder=folder, entries=entries, counts=counts, missing=missing, at_work=tuple(others)
+    )
     sheet: Path | None = None
     with ignoring_errors(OSError):  # the results are safe without it
         sheet = write_sheet(report)

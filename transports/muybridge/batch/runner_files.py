@@ -3,8 +3,8 @@
 A runner is one process at work on a batch. As long as it lives, it holds a lock on a file of its
 own. A process that gets another runner's lock knows that it is dead, and may take over its items.
 
-The file says how much the journal has confirmed to the runner, and stays until the next one has
-seen that the journal still has it. So an older copy of the journal is noticed.
+The file says which process it is, and how much the journal has confirmed to it. It stays until the
+next runner has seen that the journal still has that. So an older copy of the journal is noticed.
 
 A `ReplySlot` is a file that gets its full size before the first create is sent. It holds a response
 until the journal has taken it, and keeps it if the journal cannot: because the disk is full, or
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import time
 import zlib
 from collections.abc import Iterator
@@ -30,12 +31,15 @@ from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
-from muybridge_protocol.records.json import RAW_LIMIT
+from muybridge_protocol.records.json import RAW_LIMIT, readable
 
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""
 _REMEMBERED: Final = 20 * 24 * 3600.0
 _LONGEST_NUMBER: Final = 20
+_PROCESS_AT: Final = 32
+"""Where a runner's file says which process it is."""
+_LONGEST_PROCESS: Final = 200
 _HEADER: Final = 256
 _SIZE: Final = _HEADER + RAW_LIMIT
 
@@ -152,6 +156,9 @@ class Runner:
                 try:
                     # Another runner may have removed it while cleaning up.
                     ours = lock(self._file) and self._path.exists()
+                    if ours:
+                        with ignoring_errors(OSError):  # nothing depends on it
+                            write_all(self._file, b" " * _PROCESS_AT + _this_process())
                 finally:
                     if not ours:
                         self._file.close()
@@ -178,8 +185,7 @@ class Runner:
     @property
     def has_company(self) -> bool:
         """Whether another runner is alive."""
-        others = (name for name in known_runners(self._place) if name != self.name)
-        return any(_is_alive(self._place, name) for name in others)
+        return bool(processes_at_work(self._place, but=self.name))
 
     def note(self, writes: int) -> None:
         """Note that the journal has confirmed so many writes, for whoever comes next.
@@ -288,17 +294,31 @@ def known_runners(place: Path) -> list[str]:
     return [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
 
 
-def _is_alive(place: Path, name: str) -> bool:
-    """Whether the runner *name* holds its lock.
+def processes_at_work(place: Path, *, but: str = "") -> list[str]:
+    """Return the processes whose runners in *place* are alive, such as `pid 12 on stable`.
+
+    Args:
+        place: The folder of their files.
+        but: The runner to leave out.
 
     Raises:
-        JournalUnusable: Its lock cannot be opened.
+        JournalUnusable: The lock of one cannot be opened.
     """
-    file = _open_lock(place, name)
-    if file is None:
-        return False
-    with file:
-        return not lock(file)
+    found: list[str] = []
+    for name in sorted({*known_runners(place)} - {but}):
+        file = _open_lock(place, name)
+        if file is None:
+            continue
+        with file:
+            if not lock(file):
+                file.seek(_PROCESS_AT)
+                named = readable(file.read(_LONGEST_PROCESS).decode("utf-8", "replace"))
+                found.append(named or "pid unknown")
+    return found
+
+
+def _this_process() -> bytes:
+    return f"pid {os.getpid()} on {socket.gethostname()}".encode("utf-8", "replace")
 
 
 def _open_lock(place: Path, name: str) -> BinaryIO | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -245,6 +245,9 @@ def _run(chosen: _Chosen) -> Report:
             _check_file_too(chosen.file, error)
             raise
         limit = _confirmed(chosen) if chosen.asks else chosen.limit
+        others = _at_work(chosen.out)
+        if others:
+            say(f"{others}. The runs share its items, and their --concurrency adds up.")
         report = stack.enter_context(reporting(json=invocation.json))
         stack.enter_context(invocation.log())
         return batches.run(
@@ -354,9 +357,29 @@ def _finish(
     if report.sheet is not None and report.sheet.name != SHEET:
         say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
     unfinished = state in (SAFE, NOT_SAVED) or (interrupted is not None and state != DONE)
-    if unfinished:
+    others = _named(report.at_work)
+    status = ("muybridge", "batch", "status", str(report.folder))
+    if unfinished and others:
+        say(f"{others}; to see its progress: {shlex.join(status)}")
+    elif unfinished:
         say_next_command(invocation)
     context.exit(code)
+
+
+def _at_work(out: str) -> str:
+    """Return which other processes are at work on the batch in *out*, or ""."""
+    from muybridge.batch.runner_files import processes_at_work  # noqa: PLC0415  it loads the HTTP libraries
+
+    with suppress(JournalUnusable):  # the run itself reports that
+        return _named(processes_at_work(Path(out, FOLDER)))
+    return ""
+
+
+def _named(processes: Sequence[str]) -> str:
+    if not processes:
+        return ""
+    said = "another process ({}) is" if len(processes) == 1 else "other processes ({}) are"
+    return f"{said.format(', '.join(processes))} at work on this batch"
 
 
 def _counts(report: Report) -> Iterator[tuple[str, int]]:
