@@ -531,12 +531,16 @@ class DownloadFailed(ServiceError):
     Args:
         reason: What happened, in words.
         status: The HTTP status, or None.
-        lasting: Whether another download from the same link would fail in the same way.
+        lasting: Whether the same download would fail in the same way.
+        remedy: What to change before the next one, as a sentence, or "" if the link is to blame.
+        resumes: Whether a part of the file is kept that another download continues.
     """
 
     reason: str
     status: int | None = None
     lasting: bool = False
+    remedy: str = ""
+    resumes: bool = False
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -544,9 +548,13 @@ class DownloadFailed(ServiceError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
+        if self.remedy:
+            return self.remedy
         if self.lasting:
             return "A retry would fail in the same way: check the link and where it leads."
-        return "Download it again: it resumes where it stopped."
+        if self.resumes:
+            return "Download it again: it resumes where it stopped."
+        return "Download it again."
 
 
 class LinkExpired(DownloadFailed):
@@ -554,7 +562,9 @@ class LinkExpired(DownloadFailed):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "Links work for a limited time; if you know the task's id, query its result again."
+        if self.task is None:
+            return "A link works for a limited time: ask for the task by its id to get a fresh one."
+        return "The client asked for a fresh link and got none that works: the result may be gone."
 
 
 class NotCompleted(DownloadFailed):

@@ -311,3 +311,30 @@ def test_short_waits_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     progress.event(Throttled("create", 0.4))
     progress.event(ServiceSilent(1800.0, "connection reset", 0.5))
     assert re.findall(r"[\d.]+ s\b", capsys.readouterr().err) == ["0.25 s", "0.4 s", "0.5 s"]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_bare_link_that_has_expired(invoke: Invoke, status: int) -> None:
+    """No command is named that would only fail again."""
+    with CrookedService(always(reply(status, {}))) as service:
+        url = f"{service.base_url}/media/horse.png"
+        ended = invoke("download", url, "-o", "a.png", "--json", env=service.settings)
+    assert ended.exit_code == 6
+    assert "to resume" not in ended.stderr
+    assert "ask for the task by its id" in ended.stderr
+    assert "command" not in json.loads(ended.stdout)["error"]
+
+
+def test_a_result_that_has_expired(invoke: Invoke) -> None:
+    """Where the service has been asked for a fresh link, asking once more is not advised."""
+
+    def answer(_: str, path: str) -> bytes:
+        if path.startswith("/media/"):
+            return reply(404, {})
+        return reply(200, completed(service.base_url))
+
+    with CrookedService(answer) as service:
+        ended = invoke("download", "task-1", "-o", "a.png", env=service.settings)
+    assert ended.exit_code == 6
+    assert "to resume" not in ended.stderr
+    assert "The client asked for a fresh link and got none that works" in ended.stderr

@@ -159,6 +159,7 @@ class Download(Operation[Saved]):
         fruitless: Attempts in a row that brought nothing new.
         furthest: Largest offset that an earlier attempt has reached.
         content_type: The media type that the server named.
+        keeps_part: Whether the part outlasts a failure.
     """
 
     url: str | None = attrs.field(repr=shown_url)
@@ -172,6 +173,7 @@ class Download(Operation[Saved]):
     fruitless: int = 0
     furthest: int = 0
     content_type: str = ""
+    keeps_part: bool = True
 
     @classmethod
     def start(
@@ -186,6 +188,7 @@ class Download(Operation[Saved]):
         timeout: float = API_TIMEOUT,
         deadline: float | None = None,
         size_limit: int | None = SIZE_LIMIT,
+        keeps_part: bool = True,
     ) -> Self:
         """Return the operation in its initial state.
 
@@ -199,6 +202,7 @@ class Download(Operation[Saved]):
             timeout: Timeout of a query for a fresh link, in seconds.
             deadline: When to stop, on the driver's clock, or None for an hour from now.
             size_limit: Largest size in bytes, or None for no limit.
+            keeps_part: Whether the part outlasts a failure, so that another download can resume.
 
         Raises:
             InvalidAddress: Results must not be downloaded from the URL.
@@ -219,6 +223,7 @@ class Download(Operation[Saved]):
             task=task,
             deadline=now + DOWNLOAD_TIMEOUT if deadline is None else deadline,
             size_limit=size_limit,
+            keeps_part=keeps_part,
             part=part,
             furthest=part.offset,
             stage=Stage.FETCHING if url is not None else Stage.REFRESHING,
@@ -474,13 +479,14 @@ class Download(Operation[Saved]):
         )
 
     def _error(self, reason: str, status: int | None = None) -> ServiceError:
-        return DownloadFailed(reason=reason, status=status, task=self.task)
+        resumes = self.keeps_part and self.part.offset > 0 and self.part.validator is not None
+        return DownloadFailed(reason=reason, status=status, resumes=resumes, task=self.task)
 
     def _lasting(self, reason: str, status: int | None = None) -> ServiceError:
         return DownloadFailed(reason=reason, status=status, lasting=True, task=self.task)
 
     def _link_expired(self, reason: str, status: int | None = None) -> ServiceError:
-        return LinkExpired(reason=reason, status=status, task=self.task)
+        return LinkExpired(reason=reason, status=status, lasting=True, task=self.task)
 
     def _too_large(self) -> ServiceError:
         return self._lasting(f"the file has more than {self.size_limit} bytes, the limit set")

@@ -21,6 +21,7 @@ from muybridge_protocol.errors import (
     DownloadFailed,
     IgnoredSetting,
     InvalidAddress,
+    LinkExpired,
     NameChanged,
     PlainHttpWarning,
     PollingTooOften,
@@ -108,6 +109,7 @@ class Invocation:
         accepted: Whether the service has accepted the task during this very command.
         unanswered: Whether such a request is in flight, or was interrupted in flight.
         ambiguous: Whether such a request ended without a usable response.
+        failed: Whether the same command would fail again in the same way.
         resuming: Returns the command that resumes a batch, or None if no command can; None where
             there is no batch.
         warnings: The warnings so far.
@@ -146,6 +148,7 @@ class Invocation:
     accepted: bool = False
     unanswered: bool = False
     ambiguous: bool = False
+    failed: bool = False
     resuming: Callable[[], str | None] | None = None
     warnings: list[str] = attrs.field(factory=list[str])
     progress: Progress = attrs.field(factory=Progress)
@@ -297,6 +300,8 @@ class Invocation:
             return None
         result = self.result  # which may have a link before it is completed
         done = result is not None and result.status == Status.COMPLETED and result.url is not None
+        if self.failed:
+            return None
         if self.url is not None or (done and self.output is not None):
             verb = "download"
         elif self.ambiguous or self.task is None:
@@ -317,6 +322,9 @@ class Invocation:
             self.task = error.task  # the next command must not poll it sooner
         if isinstance(error, TaskEnded):
             self.result = error.result
+        if isinstance(error, DownloadFailed) and error.lasting:
+            # For a task, a later download may get a better link.
+            self.failed = self.task is None or isinstance(error, LinkExpired)
 
     @contextmanager
     def reporting_warnings(self) -> Generator[Self, None, None]:

@@ -137,7 +137,7 @@ class Calls:
         self,
         url: str | None,
         task: Task | None,
-        part: Part,
+        part: Part | None,
         *,
         timeout: float,
         size_limit: int | None,
@@ -148,7 +148,7 @@ class Calls:
         Args:
             url: Where it is, or None to query the service first.
             task: Whose result it is, or None if only the link is known.
-            part: What an earlier download has saved.
+            part: What an earlier download has saved, or None if nothing is kept of a failed one.
             timeout: Seconds that the download may take.
             size_limit: Most bytes, or None for no limit.
             now: Seconds on the driver's clock.
@@ -165,6 +165,7 @@ class Calls:
             timeout=self.timeout,
             deadline=now + timeout,
             size_limit=size_limit,
+            keeps_part=part is not None,
         )
 
     def inspect(self, url: str, *, now: float, deadline: float) -> Inspection:

@@ -99,7 +99,7 @@ async def read(
 ) -> bytes:
     """Return the bytes of a result, as `Client.read` says; for the arguments, see `download`."""
     memory = BytesIO()
-    operation = calls.download(url, task, Part(), timeout=seconds, size_limit=size_limit, now=now)
+    operation = calls.download(url, task, None, timeout=seconds, size_limit=size_limit, now=now)
     await _fetch(driver, operation, Unnamed(memory))
     return memory.getvalue()
 
@@ -119,7 +119,7 @@ async def copy(
 
     A file object cannot be trusted to take anything back. So it gets the result when that is whole.
     """
-    operation = calls.download(url, task, Part(), timeout=seconds, size_limit=size_limit, now=now)
+    operation = calls.download(url, task, None, timeout=seconds, size_limit=size_limit, now=now)
     try:
         with SpooledTemporaryFile(_IN_MEMORY) as temporary:
             await _fetch(driver, operation, Unnamed(temporary))
@@ -128,7 +128,7 @@ async def copy(
     except OSError as error:
         if raised_by_handler(error):
             raise
-        raise unsaved("the file object", error, task) from error
+        raise unsaved("the file object", error, task, _FOR_FILES) from error
 
 
 def check_path(target: object) -> None:
@@ -201,6 +201,9 @@ def _copy_all(source: IO[bytes], file: BinaryIO) -> None:
                 raise BlockingIOError(errno.EAGAIN, "it takes no more bytes now")
             rest = rest[len(rest) if count is None else count :]
 
+
+_FOR_FILES = "Nothing of it is kept. Give a file that takes it, then download it again."
+"""What to do if an open file cannot be written to."""
 
 _IN_MEMORY = 8 * 1024 * 1024
 """Bytes of a result that are kept in memory until it is whole; more are kept on the disk."""

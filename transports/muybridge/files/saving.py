@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,15 @@ _FAMILY_SUFFIXES = {Media.IMAGE: ".png", Media.VIDEO: ".mp4"}
 _LONGEST_STEM = 100
 _POSIX = os.name == "posix"
 """Whether open files can be renamed and removed."""
+_ELSEWHERE = "Choose another place that can be written to, then download it again."
+_REMEDIES: Mapping[int, str] = {
+    errno.ENOSPC: "Make room for it, then download it again.",
+    errno.EDQUOT: "Make room for it, then download it again.",
+    errno.EAGAIN: "Wait until it can be written to, then download it again.",
+    errno.EIO: "Check the disk, then download it again.",
+    errno.ESTALE: "Download it again.",
+}
+"""What to change where the same place takes the file later; everywhere else, no retry helps."""
 _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
@@ -116,10 +126,21 @@ def own_stem(task_id: str) -> str:
     return f"{stem[: _LONGEST_STEM - len(mark) - 1]}-{mark}"
 
 
-def unsaved(where: str | os.PathLike[str], error: OSError, task: Task | None) -> DownloadFailed:
-    """Return the error of a download that cannot be saved to *where*."""
+def unsaved(
+    where: str | os.PathLike[str], error: OSError, task: Task | None, elsewhere: str = _ELSEWHERE
+) -> DownloadFailed:
+    """Return the error of a download that cannot be saved to *where*.
+
+    Args:
+        where: The path, or what messages call an open file.
+        error: Why it cannot be saved.
+        task: Whose result it is, or None.
+        elsewhere: What to do if *where* itself is to blame.
+    """
     reason = f"{readable(os.fspath(where))}: {error.strerror or error}"
-    return DownloadFailed(reason=reason, task=task)
+    remedy = _REMEDIES.get(error.errno or 0, elsewhere)
+    lasting = remedy == elsewhere
+    return DownloadFailed(reason=reason, lasting=lasting, remedy=remedy, task=task)
 
 
 class PartFile:
@@ -236,7 +257,7 @@ class PartFile:
         _refuse_odd(path)
         os.fsync(self._opened.fileno())
         if _POSIX and not _is_at(self._opened, self._path):
-            raise OSError(errno.ENOENT, "another program moved or replaced the part")
+            raise OSError(errno.ESTALE, "another program moved or replaced the part")
         if not _POSIX:
             self._opened.close()
             self._file = None
