@@ -112,6 +112,21 @@ def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
     assert spent["ledger"] == listed["ledger"]
 
 
+def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
+    """What was paid for without a ledger is not shown, and the output and the help say so."""
+    told = "requests are recorded only with a limit, a ledger, a name (once) or dedupe"
+    invoke(*CREATE[:-2], env=settings)
+    for recorded in (False, True):
+        if recorded:
+            invoke(*CREATE, env=settings)
+        for command in (("spent",), ("ledger", "list")):
+            shown = invoke(*command, "--ledger", "l.sqlite3", env={"COLUMNS": "200"})
+            assert told in shown.stderr
+            assert ("imga" in shown.stdout) is recorded
+    helped = " ".join(invoke("spent", "--help").stdout.split())
+    assert "Only requests with a limit, a ledger, a name (once) or dedupe are recorded" in helped
+
+
 def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, str]) -> None:
     """The command and the library have one account, however they spell the service's address."""
     item = {"family": "imga", "model": "imga", "prompt": "a horse"}

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from muybridge.ledger.ledger import Ledger
     from muybridge.ledger.spent import Group, Spent
 
+_RECORDED = "requests are recorded only with a limit, a ledger, a name (once) or dedupe"
+"""Which requests are in a ledger."""
 _SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
 """What a state is called in the table."""
 
@@ -32,6 +34,7 @@ _SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
 def spent(invocation: Invocation) -> None:
     """Show what was spent, by day, family and model.
 
+    Only requests with a limit, a ledger, a name (once) or dedupe are recorded and so counted here.
     Requests that are on their way are shown as reserved. Those that may have been accepted are
     ambiguous, and count as spent until you decide (`muybridge ledger resolve`). Days are UTC.
 
@@ -55,6 +58,7 @@ def spent(invocation: Invocation) -> None:
         _say_nothing_in(books)
         return
     show([_table(groups)])
+    _say_what_is_in(books)
     for entry in ambiguous:
         say(f"ambiguous: {entry.key}{_named(entry)}: {entry.reason or ''}")
     if ambiguous:
@@ -90,6 +94,7 @@ def list_entries(invocation: Invocation) -> None:
         _say_nothing_in(books)
     else:
         show([_list(entries)])
+        _say_what_is_in(books)
 
 
 @ledger.command(params=[JSON, LEDGER])
@@ -209,10 +214,11 @@ def _time(entry: Entry) -> str:
 
 
 def _say_nothing_in(books: Ledger) -> None:
-    say(
-        f"no request that costs money is recorded in {books.place}; requests are recorded only "
-        "with a limit, a ledger, a name (once) or dedupe"
-    )
+    say(f"no request that costs money is recorded in {books.place}; {_RECORDED}")
+
+
+def _say_what_is_in(books: Ledger) -> None:
+    say(f"recorded in {books.place}; {_RECORDED}")
 
 
 def _named(entry: Entry) -> str:
