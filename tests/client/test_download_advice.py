@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,8 @@ def failure(call: Callable[[], object]) -> DownloadFailed:
 
 
 def to_file(client: AnyClient, url: str, _: Path) -> None:
-    client.download(url, BytesIO())
+    file: Any = BytesIO()
+    client.download(url, file)
 
 
 def to_memory(client: AnyClient, url: str, _: Path) -> None:
@@ -102,7 +104,8 @@ def test_a_place_that_takes_no_file(
 @posix
 def test_an_open_file_without_room(make_client: MakeClient) -> None:
     """A file object on a full device needs room; nothing of the download is kept."""
-    with ScriptedServer(Film()) as server, open("/dev/full", "wb", buffering=0) as full:  # noqa: PTH123  a device
+    with ScriptedServer(Film()) as server, open("/dev/full", "wb", buffering=0) as device:  # noqa: PTH123  no file
+        full: Any = device
         client = make_client(server.url)
         error = failure(lambda: client.download(f"{server.url}/a.mp4", full))
     assert "Make room for it, then download it again." in str(error)
@@ -114,7 +117,8 @@ def test_an_open_file_that_is_closed_at_the_other_end(make_client: MakeClient) -
     """A file object that takes nothing more has to be replaced by another one."""
     reading, writing = os.pipe()
     os.close(reading)
-    with ScriptedServer(Film()) as server, open(writing, "wb", buffering=0) as pipe:  # noqa: PTH123  no path
+    with ScriptedServer(Film()) as server, open(writing, "wb", buffering=0) as end:  # noqa: PTH123  no path
+        pipe: Any = end
         client = make_client(server.url)
         error = failure(lambda: client.download(f"{server.url}/a.mp4", pipe))
     assert "Give a file that takes it, then download it again." in str(error)

@@ -23,7 +23,7 @@ from processes import Nursery, environment, serve
 _THIS = [sys.executable, "-W", "error", "-m", "faults.disk_child"]
 
 
-def on_small_disk(url: str, folder: Path) -> dict[str, list[str]]:
+def on_small_disk(url: str, folder: Path, *, filled: bool = False) -> dict[str, list[str]]:
     """Download *url* onto disks of 16 KiB, then with room; return what happened, by driver.
 
     That is what was told at first, the files left, what was told then, and the files at the end.
@@ -32,6 +32,7 @@ def on_small_disk(url: str, folder: Path) -> dict[str, list[str]]:
     Args:
         url: What to download.
         folder: Where the disks are mounted.
+        filled: Whether each is full at first, with a file `filler`.
     """
     if sys.platform != "linux" or shutil.which("unshare") is None:
         pytest.skip("there is no unshare to mount a disk with")
@@ -41,6 +42,10 @@ def on_small_disk(url: str, folder: Path) -> dict[str, list[str]]:
     child = " ".join([*_THIS, *_orders(url, folder)])
     listed = "; ".join(f"ls {disk} | xargs" for disk in disks.values())
     mounted = " && ".join(f"mount -t tmpfs -o size=16k tmpfs {disk}" for disk in disks.values())
+    if filled:
+        mounted += "".join(
+            f" && head -c 16384 /dev/zero > {disk}/filler" for disk in disks.values()
+        )
     enlarged = "; ".join(f"mount -o remount,size=1m {disk}" for disk in disks.values())
     script = f"{mounted} || exit 77; {child}; {listed}; {enlarged}; {child}; {listed}"
     done = subprocess.run(  # noqa: S603  our own script

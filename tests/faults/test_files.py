@@ -305,6 +305,17 @@ def test_a_disk_that_fills_up(tmp_path: Path) -> None:
     assert len(ranges) == len(told) == len(DRIVERS)
 
 
+@posix
+def test_a_full_disk(tmp_path: Path) -> None:
+    """On a disk without room for anything, nothing is left behind."""
+    with ScriptedServer(Film()) as server:
+        told = on_small_disk(f"{server.url}/film.mp4", tmp_path, filled=True)
+    for before, left, after, whole in told.values():
+        assert "No space left on device" in before
+        assert left == "filler"
+        assert (after, whole) == ("saved", "filler film.mp4")
+
+
 CALLS = {
     "write": "film.mp4.part",
     "ftruncate": "film.mp4.part",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muybridge.cli.invocation import Invocation
+from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.durable import make_folders, sync_folders, write_all
 from muybridge.files.suffixes import BEGINNING, free_path, right_path, suffix_for, warn_of_name
 from muybridge_protocol.records.json import JsonObject, as_object, readable
@@ -87,8 +88,13 @@ def _write(path: Path, data: bytes) -> None:
     part = path.with_name(f"{path.name}.part")
     make_folders(path.parent)
     part.unlink(missing_ok=True)  # it may be a link to another file
-    with part.open("xb", buffering=0) as file:
-        write_all(file, data)
-        os.fsync(file.fileno())
-    part.replace(path)
+    try:
+        with part.open("xb", buffering=0) as file:
+            write_all(file, data)
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        with ignoring_errors(OSError):
+            part.unlink(missing_ok=True)
+        raise
     sync_folders(path.parent)

@@ -236,9 +236,13 @@ class PartFile:
         }
         temporary = self._note_path.with_name(f"{self._note_path.name}.new")
         temporary.unlink(missing_ok=True)  # it may be a link to another file
-        with temporary.open("xb", buffering=0) as file:
-            write_all(file, json.dumps(note).encode())
-        temporary.replace(self._note_path)
+        try:
+            with temporary.open("xb", buffering=0) as file:
+                write_all(file, json.dumps(note).encode())
+            temporary.replace(self._note_path)
+        except BaseException:
+            self._remove(temporary)
+            raise
 
     def write(self, piece: bytes) -> None:
         """Save the next piece."""
