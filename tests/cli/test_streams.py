@@ -21,6 +21,7 @@ from .crooked_service import CrookedService, always, record, reply
 
 RUN = ("run", "imgb", "--model", "imgb-2", "--prompt", "A horse", "--poll-interval", "0.01")
 
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 EVIL = "\x1b[31mred\x07 [bold]no markup[/bold]\r\nerror: forged"
 
 
@@ -214,12 +215,15 @@ def test_warnings_are_plain_lines(invoke: Invoke, settings: dict[str, str]) -> N
     ]
 
 
+MISLEADS = "the content of horse.jpg is PNG, not JPG; the file keeps that name"
+
+
 @pytest.mark.parametrize(
     ("given", "saved", "warning"),
     [
         ("out.bin", "out.bin", None),
         ("horse", "horse.png", None),
-        ("horse.jpg", "horse.jpg", "warning: horse.jpg is not JPG: its content is PNG"),
+        ("horse.jpg", "horse.jpg", f"warning: {MISLEADS}"),
     ],
 )
 def test_a_name_that_is_given_is_the_name(
@@ -230,6 +234,71 @@ def test_a_name_that_is_given_is_the_name(
     assert (ended.exit_code, ended.stdout) == (0, f"{saved}\n")
     lines = [line for line in ended.stderr.splitlines() if line.startswith("warning")]
     assert lines == ([] if warning is None else [warning])
+
+
+def test_a_result_on_stdout(invoke: Invoke, settings: dict[str, str], tmp_path: Path) -> None:
+    """`-o -` writes the file to stdout and nothing else, for `run`, `wait` and `download`."""
+    made = invoke(*RUN, "-o", "-", env=settings)
+    assert (made.exit_code, made.stdout_bytes[:8]) == (0, SIGNATURE)
+    assert f"wrote {len(made.stdout_bytes):,} bytes to stdout" in made.stderr
+    task = invoke("create", *RUN[1:-2], env=settings).stdout.strip()
+    for verb in ("wait", "download"):
+        again = invoke(verb, task, "-o", "-", env=settings)
+        assert (again.exit_code, again.stdout_bytes[:8]) == (0, SIGNATURE)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_that_is_called_a_dash(
+    invoke: Invoke, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """A file of that name is written with its folder."""
+    assert invoke(*RUN, "-o", "./-", env=settings).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["-.png"]
+
+
+VIDEO = ("run", "vidsa", "--model", "vidsa_1_5_pro_480p", "--prompt", "a horse")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*RUN, "-o", "-", "--json"), "cannot be combined with --json"),
+        ((*RUN, "-o", "-", "--sidecar"), "cannot be combined with --sidecar"),
+        ((*RUN, "-o", "horse.mp4"), ".mp4 is a suffix of videos, and this model makes pictures"),
+        ((*RUN, "-o", "new/a.WAV"), ".WAV is a suffix of sounds, and this model makes pictures"),
+        ((*VIDEO, "-o", "a.jpeg"), ".jpeg is a suffix of pictures, and this model makes videos"),
+        (("text", "textg-2.5-pro", "hello", "-o", "-"), "stdout has the text"),
+    ],
+)
+def test_an_output_that_cannot_be_right(
+    invoke: Invoke, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    """Nothing is paid for that could not be written where, or under the name, that is wanted."""
+    with CrookedService(always(reply(500, {}))) as service:
+        env = {**service.settings, "MUYBRIDGE_TEXT_BASE_URL": service.base_url}
+        ended = invoke(*words, env=env)
+        assert service.requests == []
+    assert ended.exit_code == 2
+    assert said in ended.stderr
+    assert "Nothing was sent." in ended.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
+def test_a_result_on_a_terminal(start: Start) -> None:
+    """A result is not written to a terminal, and not paid for then."""
+    with CrookedService(always(reply(500, {}))) as service:
+        _, stderr, code = on_a_terminal(start, "stdout", *RUN, "-o", "-", env=service.settings)
+        assert service.requests == []
+    assert (code, "which is a terminal" in stderr) == (2, True)
+
+
+def test_a_result_for_a_reader_that_has_left(start: Start, settings: dict[str, str]) -> None:
+    """A reader of stdout that leaves ends the command as elsewhere."""
+    process = start(*RUN, "-o", "-", env=settings)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=30) == 141
 
 
 def test_the_version(start: Start) -> None:

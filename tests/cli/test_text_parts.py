@@ -81,7 +81,7 @@ def test_pictures_are_saved_where_wanted(
     assert (done.exit_code, done.stdout.splitlines()) == (0, saved)
     assert all((tmp_path / name).read_bytes() == HORSE for name in saved)
     misleads = output == "horse.gif"
-    assert ("warning: horse.gif is not GIF: its content is PNG" in done.stderr) is misleads
+    assert ("warning: the content of horse.gif is PNG, not GIF" in done.stderr) is misleads
 
 
 def test_pictures_that_cannot_be_saved(invoke: Invoke, tmp_path: Path) -> None:

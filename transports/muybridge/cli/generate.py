@@ -124,7 +124,7 @@ def _run_command(family: Family) -> click.Command:
         invocation = invocation_of(context)
         invocation.refuse_with_local("base_url", "api_key_file")
         request = read_request(family, values)
-        check_output(invocation)
+        check_output(invocation, family.media)
         with invocation.client() as client:
             task = invocation.create(client, request)
             result, path = invocation.wait_and_save(client, task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -62,6 +63,9 @@ LIMIT_NAMES = (
     "max_creates", "max_pictures", "max_seconds", "max_calls", "max_cost", "per",
 )  # fmt: skip
 """Where the options of the budget are stored."""
+
+STDOUT = "-"
+"""In place of a path: stdout."""
 
 _NOWHERE = "https://service.invalid"
 """Stands for a service that is not connected to."""
@@ -278,11 +282,17 @@ class Invocation:
 
     def save(
         self, client: Client, source: Result | str, path: str, *, timeout: float | None = None
-    ) -> Path:
-        """Save a completed task's result, or what a URL leads to, as `Client.save` does."""
+    ) -> Path | None:
+        """Save a completed task's result, or what a URL leads to, as `Client.save` does.
+
+        It is written to stdout if *path* is `STDOUT`. Then there is no path to return.
+        """
         limit = DOWNLOAD_TIMEOUT if timeout is None else timeout
         self.progress.downloading()
         try:
+            if path == STDOUT:
+                self._print(client, source, limit)
+                return None
             saved = client.save(source, path, timeout=limit, sidecar=self._sidecar())
         except InvalidAddress as error:
             if isinstance(source, str):
@@ -291,6 +301,18 @@ class Invocation:
             raise DownloadFailed(reason=str(error), task=self.task) from error
         self.progress.say(f"saved {saved} ({saved.stat().st_size:,} bytes)")
         return saved
+
+    def _print(self, client: Client, source: Result | str, timeout: float) -> None:
+        """Write what *source* leads to to stdout, once it is whole."""
+        from shutil import copyfileobj  # noqa: PLC0415  most commands save to a path
+        from tempfile import TemporaryFile  # noqa: PLC0415  the same
+
+        with TemporaryFile() as file:
+            client.download(source, file, timeout=timeout)
+            file.seek(0)
+            copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            self.progress.say(f"wrote {file.tell():,} bytes to stdout")
 
     def next_command(self) -> str | None:
         """Return the exact command that resumes, or None if there is nothing to resume."""

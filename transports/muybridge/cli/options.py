@@ -199,7 +199,10 @@ def at_once(flag: str, usual: int, what: str) -> Callable[[Command], Command]:
 
 def output(*, required: bool = False) -> click.Option:
     """Return `-o`."""
-    meaning = "File or folder for the result. In a folder, the file is named after the task."
+    meaning = (
+        "File or folder for the result, or - for stdout. In a folder, the file is named after the "
+        "task."
+    )
     return _option("-o", "--output", metavar="PATH", required=required, help=meaning)
 
 

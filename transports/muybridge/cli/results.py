@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from muybridge.cli.invocation import Invocation
+from muybridge.cli.invocation import STDOUT, Invocation
 from muybridge.cli.records import outcome_record
 from muybridge.cli.terminal import answer, answer_path, document, say
 from muybridge.files.durable import make_folders
+from muybridge.files.suffixes import media_of_suffix
+from muybridge_protocol.families.family import Media
 from muybridge_protocol.records.tasks import Result
+
+_MEDIA = {"image": "pictures", "video": "videos", "audio": "sounds"}
 
 
 def print_document(invocation: Invocation, record: dict[str, Any]) -> None:
@@ -26,6 +31,8 @@ def print_result(invocation: Invocation, result: Result, path: Path | None) -> N
     """Print where the result is: the saved file, or its URL and when that expires."""
     if invocation.json:
         print_document(invocation, outcome_record(invocation.task, result, path))
+    elif invocation.output == STDOUT:
+        pass  # it is there already
     elif path is not None:
         answer_path(path)
     else:
@@ -49,16 +56,49 @@ def expiry(result: Result) -> str | None:
     return None if ends is None else f"{ends:%Y-%m-%d %H:%M} UTC"
 
 
-def check_output(invocation: Invocation) -> None:
+def check_output(invocation: Invocation, media: Media | None = None) -> None:
     """Refuse a -o that cannot be written to, and what needs a -o without one.
+
+    Args:
+        invocation: The options.
+        media: What the result is, or None if that is not known.
 
     Raises:
         click.UsageError: It cannot be used. Nothing was sent.
     """
-    if invocation.output is not None:
+    if invocation.output == STDOUT:
+        _check_stdout(invocation)
+    elif invocation.output is not None:
+        _check_suffix(invocation.output, media)
         check_target(invocation.output)
     elif invocation.sidecar:
         raise click.UsageError("--sidecar needs -o PATH. Nothing was sent.")
+
+
+def _check_stdout(invocation: Invocation) -> None:
+    """Refuse to write a result to a stdout that is not for it alone."""
+    if invocation.json or invocation.sidecar:
+        option = "--json" if invocation.json else "--sidecar"
+        said = f"writes the result to stdout, and cannot be combined with {option}"
+    elif sys.stdout.isatty():
+        said = (
+            f"writes the result to stdout, which is a terminal. Redirect it, or give -o ./{STDOUT}"
+        )
+    else:
+        return
+    raise click.UsageError(f"-o {STDOUT} {said}. Nothing was sent.")
+
+
+def _check_suffix(output: str, media: Media | None) -> None:
+    """Refuse a name that can only mislead."""
+    named = media_of_suffix(output)
+    if media is None or named in ("", media) or Path(output).is_dir():
+        return
+    suffix = Path(output).suffix
+    raise click.UsageError(
+        f"-o {output}: {suffix} is a suffix of {_MEDIA[named]}, and this model makes "
+        f"{_MEDIA[media]}. Leave it out: the right one is added. Nothing was sent."
+    )
 
 
 def check_target(target: str, option: str = "-o") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.invocation import STDOUT, Invocation, pass_invocation
 from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
@@ -121,7 +121,10 @@ def download(invocation: Invocation, source: str) -> None:
         invocation.url = source
     else:
         invocation.task = as_task(source)
-    check_target(output)
+    if output == STDOUT:
+        check_output(invocation)
+    else:
+        check_target(output)
     with invocation.client() as client:
         if invocation.task is not None:
             invocation.result = _completed(invocation, client, invocation.task)
@@ -130,7 +133,7 @@ def download(invocation: Invocation, source: str) -> None:
         )
     if invocation.json:
         print_document(invocation, outcome_record(invocation.task, invocation.result, path))
-    else:
+    elif path is not None:
         answer_path(path)
 
 

@@ -14,7 +14,7 @@ import click
 from muybridge.cli import suggestions
 from muybridge.cli.answer_parts import calls_in, report_others, save_files
 from muybridge.cli.errors import in_options, instead_of_text
-from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.invocation import STDOUT, Invocation, pass_invocation
 from muybridge.cli.options import (
     JSON,
     KEY_FILE,
@@ -191,6 +191,8 @@ def text(
     if tools:
         settings["extra"] = {"tools": read_tools(tools)}
     _check(asked, prompt, settings)
+    if invocation.output == STDOUT:
+        raise click.UsageError("-o - is not possible: stdout has the text. Nothing was sent.")
     check_output(invocation)
     if invocation.timeout is not None:
         settings["timeout"] = invocation.timeout

@@ -79,10 +79,16 @@ def warn_of_name(given: str | os.PathLike[str], saved: Path, right: str | None) 
     suffix = saved.suffix.lower()
     suffix = _ALIASES.get(suffix, suffix)
     if right is not None and suffix != right and suffix in SUFFIXES.values():
-        content = right[1:].upper()
-        warn_caller(
-            f"{saved.name} is not {suffix[1:].upper()}: its content is {content}", WrongSuffix
-        )
+        content, named = right[1:].upper(), suffix[1:].upper()
+        said = f"the content of {saved.name} is {content}, not {named}; the file keeps that name"
+        warn_caller(said, WrongSuffix)
+
+
+def media_of_suffix(name: str) -> str:
+    """Return what the suffix of *name* stands for: `image`, `video`, `audio` or ""."""
+    suffix = Path(name).suffix.lower()
+    suffix = _ALIASES.get(suffix, suffix)
+    return next((kind.partition("/")[0] for kind, one in SUFFIXES.items() if one == suffix), "")
 
 
 def suffix_for(start: bytes, content_type: str) -> str | None:
