@@ -248,6 +248,13 @@ def test_a_result_on_stdout(invoke: Invoke, settings: dict[str, str], tmp_path: 
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_folder_with_a_suffix(invoke: Invoke, settings: dict[str, str], tmp_path: Path) -> None:
+    """A folder may be called anything."""
+    assert invoke(*RUN, "-o", "horse.mp4/", env=settings).exit_code == 0
+    (saved,) = (tmp_path / "horse.mp4").iterdir()
+    assert saved.suffix == ".png"
+
+
 def test_a_file_that_is_called_a_dash(
     invoke: Invoke, settings: dict[str, str], tmp_path: Path
 ) -> None:

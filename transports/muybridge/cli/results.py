@@ -92,7 +92,7 @@ def _check_stdout(invocation: Invocation) -> None:
 def _check_suffix(output: str, media: Media | None) -> None:
     """Refuse a name that can only mislead."""
     named = media_of_suffix(output)
-    if media is None or named in ("", media) or Path(output).is_dir():
+    if media is None or named in ("", media) or _names_folder(output):
         return
     suffix = Path(output).suffix
     raise click.UsageError(
@@ -119,10 +119,14 @@ def check_target(target: str, option: str = "-o") -> None:
         raise click.UsageError(f"{option} {target}: {reason}. Nothing was sent.")
 
 
+def _names_folder(target: str) -> bool:
+    return target.endswith(("/", os.sep)) or Path(target).is_dir()
+
+
 def _obstacle(target: str) -> str | None:
     """Return why *target* cannot be written to, or None; most obstacles raise OSError."""
     path = Path(target)
-    wants_folder = target.endswith(("/", os.sep)) or path.is_dir()
+    wants_folder = _names_folder(target)
     if not wants_folder and path.exists() and not path.is_file():
         return "is neither a file nor a folder"
     folder = path if wants_folder else path.parent
