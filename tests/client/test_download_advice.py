@@ -56,7 +56,8 @@ def test_resuming_is_promised_only_for_a_part_that_is_kept(
         client = make_client(server.url)
         url = f"{server.url}/film.mp4"
         error = failure(lambda: save(client, url, target))
-        assert (RESUMES in str(error)) is error.resumes is resumes
+        assert (RESUMES in str(error)) is resumes
+        assert error.resumes is resumes
         assert "Download it again" in str(error)
         film.cuts.clear()
         before = len(film.ranges)
