@@ -556,6 +556,39 @@ def test_tokens_are_counted_once_they_are_reported(
 
 
 @pytest.mark.parametrize("ask", [generate, generate_in_pieces])
+@pytest.mark.parametrize(
+    "counts", [(10**14,), (10**40,), (3 * 10**12, 3 * 10**12)], ids=["large", "huge", "in all"]
+)
+def test_a_cost_that_cannot_be_stored(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    ask: Callable[[AnyClient], GenerateContentResponse],
+    counts: tuple[int, ...],
+) -> None:
+    """An answer that reports absurdly many tokens is spent at an unknown cost, and others go on."""
+    client = make_client(world, ledger=ledger, prices=TOKENS)
+    for tokens in counts:
+        answer = (
+            b'{"candidates": [{"content": {"role": "model", "parts": [{"text": "hello"}]}, '
+            b'"finishReason": "STOP"}], "usageMetadata": {"totalTokenCount": %d}}' % tokens
+        )
+        if ask is generate_in_pieces:
+            stream = (("Content-Type", "text/event-stream"),)
+            world.instead.append(HttpResponse(200, stream, b"data: %b\r\n\r\n" % answer))
+        else:
+            world.instead.append(HttpResponse(200, (), answer))
+        assert ask(client).text == "hello"
+    run(client)
+    *texts, _ = open_ledger(ledger).entries()
+    assert texts[-1].amounts[Measure.COST] is None
+    assert states(ledger) == {State.ACCEPTED: len(counts) + 1}
+    budget = Budget(cost=10**20)
+    with pytest.raises(OverBudget, match="the ledger has requests whose cost is unknown"):
+        create(make_client(world, budget=budget, ledger=ledger, prices=parse_prices(PRICES)))
+
+
+@pytest.mark.parametrize("ask", [generate, generate_in_pieces])
 def test_input_and_output_tokens_have_prices(
     make_client: MakeClient,
     world: World,

@@ -14,6 +14,7 @@ from muybridge.ledger.budget import Amounts, Budget, BudgetUse, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
+    EntryUnstorable,
     Exceeded,
     InvalidLimit,
     LedgerUnusable,
@@ -31,6 +32,7 @@ __all__ = [
     "BudgetUse",
     "CannotResolve",
     "Entry",
+    "EntryUnstorable",
     "Exceeded",
     "InvalidLimit",
     "Ledger",

@@ -9,6 +9,10 @@ class LedgerUnusable(MuybridgeError):
     """The ledger cannot be read or written, so nothing is sent. The message says why."""
 
 
+class EntryUnstorable(LedgerUnusable):
+    """A value of an entry cannot be stored. The store and the rest of the transaction are fine."""
+
+
 class InvalidLimit(LocalError):
     """A limit in the environment cannot be read. Nothing was sent."""
 

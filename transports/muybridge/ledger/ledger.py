@@ -16,7 +16,7 @@ caller says what time it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 
 import attrs
@@ -25,6 +25,7 @@ from muybridge.ledger.budget import Amounts, Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
+    EntryUnstorable,
     Exceeded,
     LedgerUnusable,
     NameHeld,
@@ -32,6 +33,7 @@ from muybridge.ledger.errors import (
     TaskTaken,
 )
 from muybridge.ledger.store import Rows, Store
+from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.records.tasks import Result, Task, as_task
 
@@ -39,6 +41,7 @@ UNKNOWN_END = (
     "the process was stopped while the request was on its way: it may have been accepted and "
     "charged"
 )
+UNSTORABLE = "the rest of its outcome cannot be stored"
 ABANDONED = "it may have been accepted; a person left it as it is, so it counts as spent"
 NAMES_ANOTHER = (
     "was already used for another request, and nothing was sent. Use another name for this "
@@ -109,6 +112,9 @@ class Ledger:
         It is news even if somebody believed this process dead meanwhile, or a person released the
         entry: what was accepted is spent. If it cannot be recorded, the next use of this object
         records it. An entry is one attempt, so its outcome is right whenever it is recorded.
+
+        A value that the store cannot take is left out, and the rest is recorded: the cost becomes
+        unknown, and an accepted request whose token cannot be stored is ambiguous.
 
         Args:
             key: Identifies its entry.
@@ -271,7 +277,7 @@ class Ledger:
             for conclusion in late:
                 entry = rows.find(conclusion.key)
                 if entry is not None:
-                    rows.put(_with_its_own_task(rows, conclusion.after(entry)))
+                    _record(rows, conclusion, entry)
             yield rows
         for conclusion in late:
             self._late.pop(conclusion, None)
@@ -381,12 +387,38 @@ class _Conclusion:
         return attrs.evolve(entry, token=self.token if entry.token is None else entry.token)
 
 
+def _record(rows: Rows, conclusion: _Conclusion, entry: Entry) -> None:
+    """Record *conclusion* about *entry*, as far as the store can take it.
+
+    One that stayed unrecorded would make every later transaction of this process fail.
+    """
+    for known in _ever_less(conclusion.after(entry), entry):
+        with suppress(EntryUnstorable, InvalidToken):
+            rows.put(_with_its_own_task(rows, known))
+            return
+
+
+def _ever_less(known: Entry, before: Entry) -> Iterator[Entry]:
+    """Yield *known*, and then without one more of the values that it has and *before* has not."""
+    yield known
+    if known.amounts != before.amounts:
+        # Not what was reserved: a budget must not count less than the request has cost.
+        known = attrs.evolve(known, amounts={**known.amounts, Measure.COST: None})
+        yield known
+    known = attrs.evolve(known, reason=UNSTORABLE, candidate=None)
+    yield known
+    if known.token != before.token:
+        lost = State.AMBIGUOUS if known.state is State.ACCEPTED else known.state
+        yield attrs.evolve(known, state=lost, token=before.token)
+
+
 def _with_its_own_task(rows: Rows, entry: Entry) -> Entry:
     """Return *entry*, ambiguous if its task is that of another entry.
 
     A service that gives one id to two requests has perhaps lost one of them, or charged once.
     """
-    other, task = rows.sharing(entry), entry.task
+    task = entry.task  # before the store reads its token
+    other = rows.sharing(entry)
     if other is None or task is None:
         return entry
     return attrs.evolve(

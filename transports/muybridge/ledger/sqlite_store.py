@@ -26,11 +26,12 @@ from muybridge.files.durable import make_folders, sync_folders
 from muybridge.files.state import state_folder
 from muybridge.ledger.budget import Amounts, Measure
 from muybridge.ledger.entries import NAMED, Entry, State
-from muybridge.ledger.errors import LedgerUnusable
+from muybridge.ledger.errors import EntryUnstorable, LedgerUnusable
 from muybridge.ledger.owners import Owners
 from muybridge.ledger.sqlite_schema import APPLICATION, DAY, SCHEMA, VERSION, listed, migrate
 from muybridge.ledger.store import Rows
 from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.records.json import is_encodable
 
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that are writing."""
@@ -57,6 +58,10 @@ _SHARES: Final = (
     "account = ? AND token NOT NULL AND json_extract(token, '$.id') = json_extract(?, '$.id') "
     "AND key <> ?"
 )
+_OF_AN_ENTRY: Final = (
+    *sqlite.OF_VALUES, sqlite3.ProgrammingError, ArithmeticError, TypeError, ValueError,
+)  # fmt: skip
+"""Errors about a value of an entry."""
 _NEWEST: Final = "SELECT key FROM entries ORDER BY number DESC LIMIT 1"
 _SPENT: Final = (
     f"SELECT sum(entries), {', '.join(f'sum({one}), sum({one}_known)' for one in Measure)} "  # noqa: S608  our own names
@@ -255,7 +260,7 @@ class SqliteStore:
     def _telling(self) -> Generator[None, None, None]:
         try:
             yield
-        except sqlite.OF_VALUES as error:
+        except (EntryUnstorable, *sqlite.OF_VALUES) as error:
             raise LedgerUnusable(
                 f"{self.path} cannot record the request ({error}). Nothing is sent."
             ) from error
@@ -289,7 +294,7 @@ class SqliteRows:
 
     def find(self, key: str) -> Entry | None:
         """Return the entry *key*, or None."""
-        return self._one("key = ?", key)
+        return self._one("key = ?", key) if is_encodable(key) else None
 
     def named(self, account: str, once: str) -> Entry | None:
         """Return the entry of *account* that has the name *once*, or None."""
@@ -302,12 +307,21 @@ class SqliteRows:
         return self._one(_SHARES, entry.account, entry.token, entry.key)
 
     def put(self, entry: Entry) -> None:
-        """Insert *entry*, or replace the one with its key."""
-        amounts = {one: _scaled(amount, one) for one, amount in entry.amounts.items()}
-        values = [
-            amounts[Measure(name)] if name in amounts else getattr(entry, name) for name in _COLUMNS
-        ]
-        self._db.execute(_PUT, values)
+        """Insert *entry*, or replace the one with its key.
+
+        Raises:
+            EntryUnstorable: It has a value that cannot be stored, or a sum of them is too large.
+        """
+        # SQLite undoes a statement that fails, and leaves the transaction as it was.
+        try:
+            amounts = {one: _scaled(amount, one) for one, amount in entry.amounts.items()}
+            values = [
+                amounts[Measure(name)] if name in amounts else getattr(entry, name)
+                for name in _COLUMNS
+            ]
+            self._db.execute(_PUT, values)
+        except _OF_AN_ENTRY as error:
+            raise EntryUnstorable(str(error)) from error
 
     def _one(self, condition: str, *arguments: str) -> Entry | None:
         row = self._db.execute(f"{_SELECT} WHERE {condition}", arguments).fetchone()

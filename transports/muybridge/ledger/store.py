@@ -45,7 +45,12 @@ class Rows(Protocol):
         ...
 
     def put(self, entry: Entry) -> None:
-        """Insert *entry*, or replace the one with its key."""
+        """Insert *entry*, or replace the one with its key.
+
+        Raises:
+            EntryUnstorable: It has a value that cannot be stored. Nothing was changed, and the
+                transaction can go on.
+        """
         ...
 
 
