@@ -176,7 +176,7 @@ def retry_after(reply: HttpResponse | HttpHead, wall: float | None = None) -> fl
     """Return the seconds that the response asks to wait, or None if it does not ask or is unclear.
 
     `Retry-After` is whole or decimal seconds, rounded up, or an HTTP date in any of its three
-    forms. Of several, the longest counts.
+    forms. A date that is over when the response is sent is unclear. Of several, the longest counts.
 
     Args:
         reply: The response.
@@ -212,7 +212,12 @@ def _seconds(asked: str, sent: float | None) -> float | None:
         seconds = _LONGEST_ASKED if len(whole.lstrip("0")) > _MOST_DIGITS else float(whole)
         return min(_LONGEST_ASKED, seconds + bool(part.strip("0")))
     until = None if sent is None else http_date(asked, sent)
-    return None if until is None or sent is None else float(math.ceil(max(0.0, until - sent)))
+    # A date before that of the response (RFC 9110, 10.2.3 says nothing of it) may be over, but then
+    # nobody would ask for it. Rather, another clock or another time zone has set one of the two,
+    # and how long to wait by that clock is unknown.
+    if until is None or sent is None or until < math.floor(sent):
+        return None
+    return float(math.ceil(max(0.0, until - sent)))
 
 
 _MOST_DIGITS = 10

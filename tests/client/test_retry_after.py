@@ -56,6 +56,42 @@ def test_dates(make_client: MakeClient, form: str, date: str | None) -> None:
     assert waited(make_client, *fields) == pytest.approx(45, abs=1)
 
 
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("has_date", [True, False])
+@pytest.mark.parametrize("before", [1, 8 * 3600])
+def test_a_date_that_is_over(
+    make_client: MakeClient, *, form: str, has_date: bool, before: int
+) -> None:
+    """A date before that of the response was set by another clock, or in another time zone.
+
+    How long to wait by that clock is not known: a create is not sent again, and a poll goes on at
+    its own pace.
+    """
+    world = World()
+    now = world.clock.wall()
+    fields = [("Retry-After", strftime(form, gmtime(now - before)))]
+    if has_date:
+        fields.append(("Date", formatdate(now, usegmt=True)))
+    client = make_client(world)
+    task = client.create(image())
+    world.instead.append(slow_down(*fields))
+    client.wait(task)
+    assert len(world.queries) > 1
+    posts = len(world.posts)
+    world.instead.append(slow_down(*fields))
+    with pytest.raises(RateLimited) as caught:
+        client.create(image())
+    assert len(world.posts) == posts + 1
+    assert caught.value.retry_after is None
+
+
+def test_a_date_that_is_now(make_client: MakeClient) -> None:
+    """A date of the same second as the response's asks for no pause."""
+    now = formatdate(World().clock.wall(), usegmt=True)
+    assert waited(make_client, ("Retry-After", now), ("Date", now)) == 0
+    assert waited(make_client, ("Retry-After", now)) == 0
+
+
 def test_the_longest_of_several(make_client: MakeClient) -> None:
     """Of several pauses the longest counts."""
     fields = (("Retry-After", "5"), ("retry-after", "31.5"), ("Retry-After", "7"))
