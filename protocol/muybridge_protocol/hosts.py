@@ -76,8 +76,7 @@ def is_public_host(host: str) -> bool:
     name = host.partition("%")[0].rstrip(".").lower()
     if not name or name == "localhost" or _is_below(name, _LOCAL_DOMAINS):
         return False
-    # If the last label is a number, resolvers take the whole name for an address.
-    if ":" not in name and not re.fullmatch(_NUMBER, name.rpartition(".")[2]):
+    if ":" not in name and not ends_in_number(name):
         return True
     return is_public_address(name)
 
@@ -92,6 +91,27 @@ def has_public_name(host: str) -> bool:
         return False
     name = host.strip(".").lower()
     return ":" in name or ("." in name and not _is_below(f".{name}", _INNER_DOMAINS))
+
+
+def ends_in_number(name: str) -> bool:
+    """Whether the last label of *name* is a number: resolvers take the whole for an IPv4 address.
+
+    They know it in old notations too, such as 127.1 or 0x7f.1.
+    """
+    return bool(re.fullmatch(_NUMBER, name.rpartition(".")[2]))
+
+
+def spelled_ipv6(host: str) -> str:
+    """Return an IPv6 address, perhaps with a zone, in the one spelling of RFC 5952 and RFC 6874.
+
+    Raises:
+        ValueError: It is not an address.
+    """
+    address, mark, zone = host.partition("%")
+    ip = ipaddress.IPv6Address(address)
+    # Python's own spelling of a mapped address depends on the version.
+    spelled = str(ip) if ip.ipv4_mapped is None else f"::ffff:{ip.ipv4_mapped}"
+    return f"{spelled}%25{zone.removeprefix('25')}" if mark else spelled
 
 
 def _is_below(name: str, domains: tuple[str, ...]) -> bool:
@@ -138,7 +158,7 @@ def is_metadata_host(host: str) -> bool:
     try:
         ip = ipaddress.ip_address(name)
     except ValueError:  # a name, or an old notation of an address
-        return bool(re.fullmatch(_NUMBER, name.rpartition(".")[2]))
+        return ends_in_number(name)
     if isinstance(ip, ipaddress.IPv6Address):
         wrapped = _wrapped(ip)
         if wrapped is not None:

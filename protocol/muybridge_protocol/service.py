@@ -21,12 +21,20 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from ipaddress import IPv4Address
 from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
-from muybridge_protocol.hosts import is_clear_text, is_loopback, is_metadata_host, is_public_host
+from muybridge_protocol.hosts import (
+    ends_in_number,
+    is_clear_text,
+    is_loopback,
+    is_metadata_host,
+    is_public_host,
+    spelled_ipv6,
+)
 from muybridge_protocol.http import without_query
 from muybridge_protocol.identifiers import (
     IDENTIFIER_LIMIT,
@@ -58,7 +66,9 @@ _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
 _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.ASCII | re.IGNORECASE)
 
 _UNSENDABLE = re.compile(r"[^\x21-\x7e]|\\")
-_HOST = re.compile(r"(?!\.+\Z)(?:[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?)", re.ASCII)
+_HOST = re.compile(
+    r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|(?=.*:)[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII
+)
 """A name, or an IPv6 address with its zone. Escapes could be read as another host elsewhere."""
 
 _NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
@@ -72,7 +82,7 @@ ALLOW_DOWNLOADS = "to download it anyway, pass allow_insecure_downloads=True"
 _VERSION = "/v1"
 """The beginning of every path of the service."""
 
-_ESCAPE = re.compile(r"%([0-9a-f]{2})", re.ASCII | re.IGNORECASE)
+_ESCAPE = re.compile(r"%([0-9a-f]{2})?", re.ASCII | re.IGNORECASE)
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]", re.ASCII)
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -145,7 +155,7 @@ def check_key(key: str) -> str:
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return the scheme, host and port of *url*.
+    """Return the scheme, host and port of *url*. An IPv6 address has one spelling.
 
     Raises:
         InvalidAddress: It lacks one of them, or contains a user name or password. Text that is not
@@ -164,6 +174,11 @@ def origin_of(url: str) -> tuple[str, str, int]:
         raise InvalidAddress("The address has no valid host.")
     if "@" in parts.netloc:
         raise InvalidAddress(f"{_shown(url)}: remove the user name and password from the address.")
+    if ":" in host:
+        try:
+            host = spelled_ipv6(host)
+        except ValueError:
+            raise InvalidAddress("The address has no valid host.") from None
     return parts.scheme, host, port if port is not None else _DEFAULT_PORTS[parts.scheme]
 
 
@@ -216,7 +231,6 @@ class Service:
             if url is None:
                 continue
             scheme, host, port = _origin_of_base(url, name)
-            host = host.removesuffix(".")
             origins.add((scheme, host, port))
             is_base = name == "base_url"
             if is_base:
@@ -375,11 +389,32 @@ def resolve_location(url: str, location: str) -> str:
 
 def _origin_of_base(url: str, name: str) -> tuple[str, str, int]:
     try:
-        return origin_of(url)
+        scheme, host, port = origin_of(url)
+        return scheme, _host_of_base(host), port
     except InvalidAddress as error:
         hint = "" if url.lower().startswith(_BEGINNINGS) else f" {_SWAPPED}"
         message = f"{name} cannot be used: {error}{hint} Nothing was sent."
     raise InvalidAddress(message)
+
+
+def _host_of_base(host: str) -> str:
+    """Return *host* without a dot at its end.
+
+    Raises:
+        InvalidAddress: It is an IPv4 address in an old notation.
+    """
+    if ":" in host:
+        return host
+    host = host.removesuffix(".")
+    if ends_in_number(host):
+        try:
+            IPv4Address(host)
+        except ValueError:
+            raise InvalidAddress(
+                "The address's host is a number. Write an IPv4 address as four decimal numbers "
+                "without leading zeros, such as 192.0.2.1."
+            ) from None
+    return host
 
 
 def _spelled(scheme: str, host: str, port: int, path: str) -> str:
@@ -399,7 +434,13 @@ def _spelled(scheme: str, host: str, port: int, path: str) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """Return an escape in upper case, or its character if that needs none."""
+    """Return an escape in upper case, or its character if that needs none.
+
+    A percent sign that begins no escape becomes one. Otherwise, it could begin another one as soon
+    as what follows it is unescaped.
+    """
+    if found[1] is None:
+        return "%25"
     mark = chr(int(found[1], 16))
     return mark if _UNRESERVED.fullmatch(mark) else found[0].upper()
 

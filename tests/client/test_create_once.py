@@ -115,6 +115,19 @@ def test_one_address_however_it_is_spelled(
     assert (again.id, len(world.posts)) == (first.id, 1)
 
 
+@pytest.mark.parametrize("address", ["https://[0:0:0:0:0:0:0:1]", "https://[::0001]:443/"])
+def test_one_ipv6_address_however_it_is_spelled(
+    make_client: MakeClient, world: World, ledger: Path, address: str
+) -> None:
+    """Two spellings of one IPv6 address are one account."""
+    world.always = HttpResponse(200, (), b'{"id": "task-1", "status": "queued"}')
+    ids = [
+        make_client(world, ledger=ledger, base_url=each).create_once("order 1", image()).id
+        for each in ("https://[::1]", address)
+    ]
+    assert (ids, len(world.posts)) == (["task-1", "task-1"], 1)
+
+
 def test_an_account_with_a_name(make_client: MakeClient, world: World, ledger: Path) -> None:
     """With a name for the account, a change of the key changes nothing about its names."""
     other = World(key="sk-another-1a2b3c4d5e6f")

@@ -7,6 +7,7 @@ import pickle
 import re
 import traceback
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -66,13 +67,19 @@ def test_base_urls(base: str) -> None:
         ("https://api.example.com/a/../b/./c/..", "https://api.example.com/b"),
         ("https://api.example.com/../a", "https://api.example.com/a"),
         ("https://api.example.com/%2e%2E/%7ea%2fb/%41", "https://api.example.com/~a%2Fb/A"),
-        ("https://api.example.com/a%zz%", "https://api.example.com/a%zz%"),
+        ("https://api.example.com/a%zz%", "https://api.example.com/a%25zz%25"),
+        ("https://api.example.com/%%3725", "https://api.example.com/%25725"),
         ("https://api.example.com/A//b//", "https://api.example.com/A//b"),
         ("HTTP://LocalHost.:80", "http://localhost"),
         ("http://localhost:443", "http://localhost:443"),
         ("http://[::1]:80/", "http://[::1]"),
         ("https://[FE80::1%25en0]:443", "https://[fe80::1%25en0]"),
+        ("https://[FE80:0::1%en0]", "https://[fe80::1%25en0]"),
         ("https://[2001:DB8::1]:80", "https://[2001:db8::1]:80"),
+        ("http://[0:0:0:0:0:0:0:1]:9", "http://[::1]:9"),
+        ("https://[2001:db8:0::0:1]", "https://[2001:db8::1]"),
+        ("https://[::FFFF:a01:203]", "https://[::ffff:10.1.2.3]"),
+        ("https://10.1.2.3.", "https://10.1.2.3"),
     ],
 )
 def test_the_spelling_of_a_base_url(base: str, spelled: str) -> None:
@@ -84,6 +91,79 @@ def test_the_spelling_of_a_base_url(base: str, spelled: str) -> None:
     assert service.is_local is Service(base_url=spelled).is_local
     assert service.owns(service.url("/v1/x"))
     assert service.is_own_host(f"{base.partition('/%')[0]}/a")
+
+
+@given(
+    number=st.integers(0, 2**128 - 1)
+    | st.integers(0, 2**32 - 1)
+    | st.integers(0, 2**32 - 1).map(lambda number: 0xFFFF << 32 | number)
+    | st.lists(st.sampled_from([0, 0, 1, 0xFFFF]), min_size=8, max_size=8).map(
+        lambda groups: int("".join(f"{group:04x}" for group in groups), 16)
+    ),
+    data=st.data(),
+)
+def test_an_ipv6_address_has_one_spelling(number: int, data: st.DataObject) -> None:
+    """However an address is written, the base URL is the same, and another one's is another."""
+    ip = IPv6Address(number)
+    groups = [f"{number >> 16 * place & 0xFFFF:x}" for place in reversed(range(8))]
+    written = [data.draw(st.sampled_from([one, one.upper(), one.zfill(4)])) for one in groups]
+    if data.draw(st.booleans()):  # its end as an IPv4 address
+        written[6:] = [str(IPv4Address(number & 0xFFFF_FFFF))]
+    first = data.draw(st.integers(0, len(written) - 1))
+    last = data.draw(st.integers(first, len(written)))
+    if all(set(one) == {"0"} for one in written[first:last]) and last > first:
+        text = f"{':'.join(written[:first])}::{':'.join(written[last:])}"
+    else:
+        text = ":".join(written)
+    assert IPv6Address(text) == ip
+    spelled = Service(base_url=f"https://[{text}]").base_url
+    assert spelled == Service(base_url=f"https://[{ip.exploded}]").base_url
+    assert Service(base_url=spelled).base_url == spelled
+    other = IPv6Address(number ^ 1 << data.draw(st.integers(0, 127)))
+    assert Service(base_url=f"https://[{other}]").base_url != spelled
+
+
+@given(
+    host=st.text("0123af.x-", min_size=1, max_size=9)
+    | st.text("0:f1.", min_size=2, max_size=12).map("[{}]".format)
+    | st.text("01%25e", min_size=1, max_size=5).map("[fe80::1%{}]".format)
+    | st.lists(st.integers(0, 300).map(str) | st.sampled_from(["", "01", "0x7f"]), max_size=5).map(
+        ".".join
+    ),
+    end=st.sampled_from(["", ".", "..", ":", ":443", ":0443", ".:443"]),
+    path=st.text("/.%2eE7a5vx1", max_size=12).map("/{}".format) | st.just(""),
+)
+def test_a_base_url_is_spelled_once(host: str, end: str, path: str) -> None:
+    """An accepted base URL is its own spelling, and an IPv4 address is written in one way."""
+    try:
+        spelled = Service(base_url=f"https://{host}{end}{path}").base_url
+    except InvalidAddress:
+        return
+    assert Service(base_url=spelled).base_url == spelled
+    name = urlsplit(str(spelled)).hostname or ""
+    assert ".." not in name
+    if name.rpartition(".")[2].isdecimal() and ":" not in name:
+        assert str(IPv4Address(name)) == name
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.1",
+        "0x7f.1",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "2130706433",
+        "127.0.0.01",
+        "1.2.3.4.5",
+        "a.0x",
+    ],
+)
+def test_an_old_notation_of_an_address(host: str) -> None:
+    """Resolvers know more notations of an IPv4 address; a base URL has one that nobody mistakes."""
+    with pytest.raises(InvalidAddress, match="four decimal numbers") as caught:
+        Service(base_url=f"https://{host}")
+    assert str(caught.value).endswith("Nothing was sent.")
 
 
 @pytest.mark.parametrize(
@@ -129,6 +209,11 @@ NO_ADDRESSES = [
     "https://l%6fcalhost",
     "https://api.example.com,evil",
     "https://.",
+    "https://api.example.com..",
+    "https://api..example.com",
+    "https://.example.com",
+    "https://[::1::]",
+    "https://[1:2:3:4:5:6:7:8:9]",
     "https://*",
     "https://api.example.com\x00",
     "https://api.example.com\x7f",
