@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,60 @@ def test_the_price_is_given_later(work: Work, server: BillingServer, poisoned: S
     assert (report.counts, server.posts) == ({State.DOWNLOADED: 4}, 4)
     assert report.budget is not None
     assert str(report.budget.spent[Measure.COST]) == "0.04"
+
+
+KINDS: dict[str, tuple[int, dict[str, Any]]] = {
+    "items and prices": (6, {"prices": parse_prices(PRICES)}),
+    "prices and place": (4, {"prices": parse_prices(PRICES), "out": "s3://studio/horses"}),
+    "place and rate": (4, {"out": "s3://studio/horses", "rate": 5}),
+    "limit and rate": (4, {"budget": Budget(creates=9), "rate": 5}),
+}
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_submissions_at_the_same_time(
+    first: str, second: str, server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """Whatever two submissions of a batch change, they never deadlock.
+
+    A worker's step holds up whichever of them comes to the second item.
+    """
+    psycopg = import_module("psycopg")
+    service = Service(base_url=server.url)
+    same = [{**horse, "quality": "low"} for horse in horses(6)]
+    batch.submit(shared, same[:4], service, budget=Budget(creates=5))
+    ended: list[object] = []
+
+    def go(kind: str) -> None:
+        count, given = KINDS[kind]
+        try:
+            batch.submit(shared, same[:count], service, **given)
+        except Exception as error:  # noqa: BLE001  the test names it
+            ended.append(error)
+        else:
+            ended.append(None)
+
+    threads = [threading.Thread(target=go, args=(kind,)) for kind in (first, second)]
+    with (
+        psycopg.connect(shared.url) as working,
+        psycopg.connect(postgres.url, autocommit=True) as looking,
+    ):
+        working.execute("SELECT 1 FROM muybridge_items WHERE number = 2 FOR UPDATE")
+        waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+        for number, thread in enumerate(threads, start=1):
+            thread.start()
+            while looking.execute(waiting).fetchone()[0] + len(ended) < number:
+                pass
+        working.commit()
+        for thread in threads:
+            thread.join(60)
+    assert len(ended) == 2
+    # Items that another one has just added are a reason to refuse.
+    told = ("another process has just added items", "has 6 items (got 4)")
+    refused = [str(error) for error in ended if error is not None]
+    assert [why for why in refused if not any(known in why for known in told)] == []
+    assert len(refused) <= 1
 
 
 def test_the_item_is_abandoned(work: Work, server: BillingServer, poisoned: SharedBatch) -> None:

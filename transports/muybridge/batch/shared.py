@@ -181,13 +181,14 @@ def submit(
         )
         check_service(journal, named)
         if not journal.is_new:
-            # All of it or nothing. What workers wait for is locked last.
+            # All of it or nothing. As in a worker's step, items are locked before the counts that
+            # adding some changes. What workers wait for is locked last.
             with journal.transaction():
                 known = check_same_items(journal, items)
-                if len(items) > known:
-                    journal.add(islice(items, known, None), after=known, budget=budget)
                 if budget is not None or prices is not None:
                     journal.complete_needs(budget)
+                if len(items) > known:
+                    journal.add(islice(items, known, None), after=known, budget=budget)
                 if place is not None:
                     journal.store_in(place)
                 if budget is not None:

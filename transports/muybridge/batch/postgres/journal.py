@@ -236,9 +236,7 @@ class PostgresJournal:
             Unstorable: An item cannot be recorded.
         """
         with telling(self._place), self._db.waiting(), self._db.changing():
-            self._db.execute(
-                "SELECT 1 FROM muybridge_batches WHERE id = %s FOR UPDATE", (self._id,)
-            )
+            self._lock_batch()
             last = self._value("SELECT coalesce(max(number), 0) FROM muybridge_items "
                                "WHERE batch = %(batch)s")  # fmt: skip
             if last != after:
@@ -531,6 +529,8 @@ class PostgresJournal:
         Raises:
             InvalidBatch: An item that is not sent yet needs an unknown amount of what it limits.
         """
+        with self._db.waiting():
+            self._lock_batch()
         problems: list[BatchProblem] = []
         last = 0
         while rows := self._rows(schema.UNKNOWN_NEEDS, last=last, page=_PAGE):
@@ -575,6 +575,14 @@ class PostgresJournal:
             rates.throttle(self._db, self._service, seconds)
 
     # The database
+
+    def _lock_batch(self) -> None:
+        """Let other submissions wait until this transaction ends.
+
+        Each begins with it. Otherwise, one that had changed items and one that had changed the
+        batch could wait for each other.
+        """
+        self._rows("SELECT 1 FROM muybridge_batches WHERE id = %(batch)s FOR UPDATE")
 
     def _found(self, db: Connection) -> tuple[int, str, str, str | None, int | None]:
         """Return what is known of the batch.
