@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import attrs
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from muybridge.batch.items import InvalidBatch
 from muybridge.batch.journal_entries import NewItem, State
@@ -37,6 +38,7 @@ from .postgres_server import Postgres
 
 postgres_journal = pytest.importorskip("muybridge.batch.postgres")
 PostgresJournal = postgres_journal.PostgresJournal
+schema: Any = import_module("muybridge.batch.postgres.schema")
 
 
 class TestPostgresJournal(BudgetedJournalConformance):
@@ -186,52 +188,49 @@ def _none(postgres: Postgres, url: str) -> None:
     postgres.execute("DELETE FROM muybridge_schema", url=url)
 
 
-@pytest.mark.parametrize(("spoil", "version"), [(_newer, "4"), (_none, "none")])
+def _older(postgres: Postgres, url: str) -> None:
+    postgres.execute("ALTER TABLE muybridge_workers DROP COLUMN writes", url=url)
+    postgres.execute("UPDATE muybridge_schema SET version = 3", url=url)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "version", "advice"),
+    [
+        (_newer, "5", "Upgrade muybridge on every machine"),
+        (_older, "3", "Let its batches end with the muybridge that began them"),
+        (_none, "none", "Let its batches end with the muybridge that began them"),
+    ],
+)
 def test_other_tables_are_refused(
-    spoil: Callable[[Postgres, str], None], version: str, postgres: Postgres, url: str
+    spoil: Callable[[Postgres, str], None],
+    version: str,
+    advice: str,
+    postgres: Postgres,
+    url: str,
 ) -> None:
     """Tables of another version are neither read nor written."""
     PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
     spoil(postgres, url)
-    said = f"of version {version}, and this muybridge knows version 3: upgrade muybridge on every"
-    with pytest.raises(JournalUnusable, match=said):
+    knows = f"of version {version}, and this muybridge knows version 4. Nothing was sent. {advice}"
+    with pytest.raises(JournalUnusable, match=knows):
         PostgresJournal(url, "horses")
-    with pytest.raises(JournalUnusable, match=said):
+    with pytest.raises(JournalUnusable, match=knows):
         PostgresJournal.create(url, "mules", SERVICE, new_items(1))
 
 
-def test_tables_of_an_earlier_version_are_upgraded(postgres: Postgres, url: str) -> None:
-    """Workers use earlier tables as they are; who submits upgrades them, and nothing is lost."""
-    with PostgresJournal.create(url, "horses", SERVICE, new_items(3)) as journal:
-        journal.register("one")
-        armed = journal.take("one", creates=True)
-        journal.arm(armed, 1, by="one", lasts=60)
-        before = [*journal.entries()]
-    for statement in (
-        "ALTER TABLE muybridge_batches DROP COLUMN out",
-        "ALTER TABLE muybridge_items DROP COLUMN service",
-        "CREATE INDEX muybridge_tasks ON muybridge_items (batch, task)",
-        "UPDATE muybridge_schema SET version = 1",
-    ):
-        postgres.execute(statement, url=url)
-    with PostgresJournal(url, "horses") as journal:
-        assert (journal.out, [*journal.entries()]) == (None, before)
-        assert journal.take("one", creates=True) is not None
-        before = [*journal.entries()]
-    PostgresJournal.create(url, "mules", SERVICE, new_items(1), out="s3://studio/mules").close()
-    with PostgresJournal(url, "horses") as journal:
-        assert (journal.out, [*journal.entries()]) == (None, before)
-        journal.store_in("s3://studio/horses")
-    with PostgresJournal(url, "mules") as journal:
-        assert journal.out == "s3://studio/mules"
-    with PostgresJournal(url, "horses") as journal:
-        assert journal.out == "s3://studio/horses"
-        columns = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
-        upgraded = postgres.execute(columns, "muybridge_batches", url=url)
-    fresh = postgres.fresh()
-    PostgresJournal.create(fresh, "horses", SERVICE, []).close()
-    made = postgres.execute(columns, "muybridge_batches", url=fresh)
-    assert {name for (name,) in made} <= {name for (name,) in upgraded}
+def test_the_version_stands_for_the_columns(
+    postgres: Postgres, url: str, snapshot: SnapshotAssertion
+) -> None:
+    """Whoever changes a column increases `schema.VERSION`, because other versions would fail."""
+    PostgresJournal.create(url, "horses", SERVICE, []).close()
+    columns = postgres.execute(
+        "SELECT relname || '.' || attname || ' ' || format_type(atttypid, atttypmod) "
+        "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
+        "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 "
+        "ORDER BY relname, attnum",
+        url=url,
+    )
+    assert {schema.VERSION: [column for (column,) in columns]} == snapshot
 
 
 def test_there_may_be_none(url: str) -> None:

@@ -350,12 +350,6 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
-            *_swapped(
-                f"{_BATCH}.postgres.tables",
-                "if len(versions) != 1 or versions[0] not in (*schema.UPGRADES, schema.VERSION):",
-                ("[0]", "[-1]"),
-            ),
-            *_swapped(f"{_BATCH}.postgres.tables", "return versions[0]", ("[0]", "[-1]")),
             *_swapped(f"{_BATCH}.postgres.journal", "return found[0]", ("[0]", "[-1]")),
             *_swapped(
                 f"{_BATCH}.postgres.journal",

@@ -584,23 +584,19 @@ class PostgresJournal:
         """
         self._rows("SELECT 1 FROM muybridge_batches WHERE id = %(batch)s FOR UPDATE")
 
-    def _found(self, db: Connection) -> tuple[int, str, str, str | None, int | None]:
+    def _found(self, db: Connection) -> tuple[int, str, str, str | None, int]:
         """Return what is known of the batch.
 
         Returns:
             Its number, its id, its service, where its results go, and the number of the first batch
-            at this service, if the tables have a column for it.
+            at this service.
         """
         found: tuple[Any, ...] | None = None
-        if tables.are_there(db):
-            version = tables.version_of(db, self._place)
-            out = "out" if version >= tables.WITH_OUT else "NULL"
-            first = "NULL"
-            if version >= tables.WITH_OWN_TASKS:
-                first = "(SELECT min(id) FROM muybridge_batches WHERE service = batches.service)"
+        if tables.are_there(db, self._place):
             found = db.execute(
-                f"SELECT id, uid, service, {out}, {first} FROM muybridge_batches AS batches "  # noqa: S608  our own names
-                "WHERE name = %s".encode(),
+                "SELECT id, uid, service, out, "
+                "(SELECT min(id) FROM muybridge_batches WHERE service = batches.service) "
+                "FROM muybridge_batches AS batches WHERE name = %s",
                 (_text(self.batch),),
             ).fetchone()
         if found is None:
@@ -682,7 +678,7 @@ class PostgresJournal:
         if "token" in values:
             task = task_id_in(facts["token"])
             values["task"] = None if task is None else _text(task)
-            if names_task and self._first is not None:
+            if names_task:
                 values["service"] = None if shares else self._first
         return "".join(f", {name} = %({name})s" for name in values), values
 

@@ -15,29 +15,8 @@ from typing import Final
 
 from muybridge.batch.journal_entries import JUDGED
 
-VERSION: Final = 3
-
-_TASKS: Final = """
-CREATE UNIQUE INDEX muybridge_tasks ON muybridge_items (task, service) WHERE task IS NOT NULL;
-"""
-"""A task of a service belongs to one item. The service is told by the number of its first batch."""
-
-UPGRADES: Final = {
-    1: """
-    ALTER TABLE muybridge_batches ADD COLUMN out text;
-    UPDATE muybridge_schema SET version = 2;
-    """,
-    2: f"""
-    ALTER TABLE muybridge_items ADD COLUMN service bigint;
-    DROP INDEX muybridge_tasks;
-    {_TASKS}
-    UPDATE muybridge_schema SET version = 3;
-    """,  # noqa: S608  our own names
-}
-"""How tables of an earlier version become those of the next one.
-
-`submit` upgrades them. Until then, everybody else reads and writes them as they are.
-"""
+VERSION: Final = 4
+"""The version of these tables: whoever changes them, even by a column, increases it."""
 
 TABLES: Final = f"""
 CREATE TABLE muybridge_schema (version bigint NOT NULL);
@@ -98,7 +77,8 @@ CREATE INDEX muybridge_owned_items ON muybridge_items (batch, owner) WHERE owner
 CREATE INDEX muybridge_ambiguous_items ON muybridge_items (batch, number)
     WHERE state = 'ambiguous';
 CREATE INDEX muybridge_named_items ON muybridge_items (batch, name) WHERE name <> '';
-{_TASKS}
+-- A task of a service belongs to one item. The service is told by the number of its first batch.
+CREATE UNIQUE INDEX muybridge_tasks ON muybridge_items (task, service) WHERE task IS NOT NULL;
 CREATE TABLE muybridge_strays (
     batch bigint NOT NULL REFERENCES muybridge_batches,
     number bigint NOT NULL,

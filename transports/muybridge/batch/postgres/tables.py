@@ -1,8 +1,7 @@
-"""The tables of shared batches: which version a database has, and how it gets the latest one.
+"""The tables of shared batches: how they are created, and which ones are refused.
 
-Workers of two versions may use the same database. Tables of an earlier version are read and written
-as they are; only who submits a batch upgrades them. Tables of a later version are refused, because
-they may hold what this version does not respect.
+Tables of any other version are refused: statements about columns that they do not have would fail
+in the middle of a batch, and they may hold what this version does not respect.
 """
 
 from __future__ import annotations
@@ -15,10 +14,6 @@ from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.postgres import schema
 from muybridge.batch.postgres.connecting import Connection
 
-WITH_OUT: Final = 2
-"""The first version that has a place for results."""
-WITH_OWN_TASKS: Final = 3
-"""The first version in which a task belongs to one item."""
 _LOCK: Final = 0x6D757962
 
 
@@ -31,35 +26,37 @@ def beginning(db: Connection) -> Generator[None, None, None]:
 
 
 def make(db: Connection, place: str) -> None:
-    """Create the tables in the database *place*, or upgrade those of an earlier version.
+    """Create the tables in the database *place*, unless they exist.
 
     Raises:
-        JournalUnusable: They are of a version that we do not know.
+        JournalUnusable: They are of another version.
     """
-    if not are_there(db):
+    if not are_there(db, place):
         db.execute(schema.TABLES.encode())
-    for version in range(version_of(db, place), schema.VERSION):
-        db.execute(schema.UPGRADES[version].encode())
 
 
-def are_there(db: Connection) -> bool:
-    """Whether there are tables."""
-    found = db.execute("SELECT to_regclass('muybridge_schema')").fetchone()
-    return found is not None and found[0] is not None
-
-
-def version_of(db: Connection, place: str) -> int:
-    """Return the version of the tables in the database *place*.
+def are_there(db: Connection, place: str) -> bool:
+    """Whether there are tables in the database *place*.
 
     Raises:
-        JournalUnusable: We do not know it.
+        JournalUnusable: They are of another version.
     """
-    found = db.execute("SELECT version FROM muybridge_schema").fetchall()
-    versions = [int(version) for (version,) in found]
-    if len(versions) != 1 or versions[0] not in (*schema.UPGRADES, schema.VERSION):
+    found = db.execute("SELECT to_regclass('muybridge_schema')").fetchone()
+    if found is None or found[0] is None:
+        return False
+    rows = db.execute("SELECT version FROM muybridge_schema").fetchall()
+    versions = [int(version) for (version,) in rows]
+    if versions != [schema.VERSION]:
         named = ", ".join(map(str, versions)) or "none"
+        is_newer = max(versions, default=0) > schema.VERSION
+        advice = (
+            "Upgrade muybridge on every machine."
+            if is_newer
+            else "Let its batches end with the muybridge that began them, and begin new ones in "
+            "another database."
+        )
         raise JournalUnusable(
             f"{place}: its tables are of version {named}, and this muybridge knows version "
-            f"{schema.VERSION}: upgrade muybridge on every machine. Nothing was sent."
+            f"{schema.VERSION}. Nothing was sent. {advice}"
         )
-    return versions[0]
+    return True
