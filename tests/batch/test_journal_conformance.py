@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -66,6 +67,27 @@ def _generous(self: SqliteJournal, owner: str, **_: Any) -> Entry | None:
     return None
 
 
+def _agreeing(*_: Any) -> bool:
+    return True
+
+
+def _guessing(self: SqliteJournal, worker: str, _: int) -> bool:
+    return SqliteJournal.has_written(self, worker, 0)
+
+
+def _silent(self: SqliteJournal, worker: str, _: Any = None) -> None:
+    SqliteJournal.register(self, worker)
+
+
+def _idle(*_: Any) -> None:
+    pass
+
+
+def _hasty(self: SqliteJournal, worker: str) -> None:
+    with closing(sqlite3.connect(self.path)) as db, db:
+        db.execute("DELETE FROM runners WHERE name = ?", (worker,))
+
+
 @pytest.mark.parametrize(
     ("method", "mistake", "check"),
     [
@@ -75,6 +97,11 @@ def _generous(self: SqliteJournal, owner: str, **_: Any) -> Entry | None:
         ("report_late", _forgetful, "test_a_late_response_is_news"),
         ("report_late", _blind, "test_a_late_response_to_an_earlier_create_changes_nothing"),
         ("take", _generous, "test_the_most_urgent_item_is_first"),
+        ("has_written", _agreeing, "test_the_writes_of_a_worker_are_counted"),
+        ("has_written", _guessing, "test_the_writes_of_a_worker_are_counted"),
+        ("register", _silent, "test_the_writes_of_a_worker_are_counted"),
+        ("forget", _idle, "test_a_worker_that_owns_items_is_not_forgotten"),
+        ("forget", _hasty, "test_a_worker_that_owns_items_is_not_forgotten"),
     ],
 )
 def test_a_mistake_is_noticed(
@@ -86,6 +113,9 @@ def test_a_mistake_is_noticed(
     class Suite(TestSqliteJournal):
         def make_journal(self, items: Sequence[NewItem]) -> SqliteJournal:
             return Careless.create(tmp_path, SERVICE, items)
+
+        def reopen(self, journal: Journal) -> SqliteJournal:
+            return Careless(cast("SqliteJournal", journal).folder)
 
     suite = Suite()
     suite.setup_method()

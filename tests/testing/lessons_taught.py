@@ -112,6 +112,18 @@ ROWS: list[Row] = [
         ],
     ),
     (
+        wrong.DropsWhatFollows,
+        "test_behind_a_refusal",
+        {"status": 429},
+        [
+            "expected: TransportError",
+            "a response of status 429",
+            "paid for again after a 429",
+            "exchange.send knows the socket",
+            CAN_DECLARE.format("refuses_second_responses"),
+        ],
+    ),
+    (
         wrong.FollowsRedirects,
         "test_no_policy",
         {"status": 307, "method": "POST"},

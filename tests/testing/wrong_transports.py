@@ -144,6 +144,23 @@ class TakesUnasked(Wrong):
         self.asked_before = True
 
 
+class DropsWhatFollows(Wrong):
+    """Takes the first response for the whole, as HTTP libraries do."""
+
+    @contextmanager
+    def around(
+        self, request: HttpRequest, timeout: float, authorization: str | None
+    ) -> Generator[StreamedReply]:
+        try:
+            with super().around(request, timeout, authorization) as reply:
+                body = b"".join(reply.pieces())
+                yield Given(reply.head, body)
+        except TransportError as error:
+            if error.failure.status is None or "more bytes follow" not in error.failure.detail:
+                raise
+            yield Given(HttpHead(error.failure.status), b"no")
+
+
 class FollowsRedirects(Wrong):
     """Goes where a response points to, with the key."""
 

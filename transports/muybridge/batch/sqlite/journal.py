@@ -76,6 +76,10 @@ _GIVEN: Final = tuple(wire_names(NewItem))
 _COLUMNS_OF_ITEMS: Final = "PRAGMA table_info(items)"
 _OF_A_STRAY: Final = tuple(wire_names(Stray))
 _HAS_WRITTEN: Final = "SELECT 1 FROM runners WHERE name = ? AND writes >= ?"
+_FORGET: Final = (
+    "DELETE FROM runners WHERE name = ? "
+    "AND NOT EXISTS (SELECT 1 FROM items WHERE items.owner = runners.name)"
+)
 _WRITE: Final = "UPDATE runners SET writes = writes + 1 WHERE name = ? AND writes >= ?"
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
 _FILES: Final = """
@@ -300,9 +304,9 @@ class SqliteJournal:
             return bool(self._db.execute(_HAS_WRITTEN, (worker, writes)).fetchone())
 
     def forget(self, worker: str) -> None:
-        """Forget *worker*, which has ended."""
+        """Forget *worker*, which has ended, unless it owns items."""
         with self._writing() as db:
-            db.execute("DELETE FROM runners WHERE name = ?", (worker,))
+            db.execute(_FORGET, (worker,))
 
     def renew(self, worker: str) -> None:
         """Do nothing: *worker* holds a lock."""

@@ -101,6 +101,9 @@ class Capabilities:
             arrived before it. If not, a stray response from a proxy can be taken for the response
             to a create, which is then paid for twice, reported as refused, or given the id of
             another task.
+        refuses_second_responses: A response that refuses a paid request fails if more bytes follow
+            it. If not, a create that the second response accepts is reported as refused, or sent
+            and paid for again.
         refuses_ambiguous_framing: A head that is ambiguous about where the body ends is malformed.
         detects_cut_tls: A body that ends with its TLS connection is complete only after a closing
             alert. If not, an attacker who cuts the connection can truncate such a body.
@@ -112,6 +115,7 @@ class Capabilities:
     checks_connected_address: bool = True
     discards_unasked_replies: bool = True
     refuses_early_bytes: bool = True
+    refuses_second_responses: bool = True
     refuses_ambiguous_framing: bool = True
     detects_cut_tls: bool = True
     keeps_cut_heads: bool = True

@@ -19,6 +19,7 @@ from muybridge.testing.conformance.calling import (
     Checks,
     authority,
     call,
+    failure_of,
     get,
     only_transport_errors,
     post,
@@ -53,6 +54,13 @@ EARLY = Lesson(
     "the moment before a paid request's first byte: if anything can be read by then, raise "
     "TransportError with sent=False, and the client retries; muybridge.wire.building.Exchange.send "
     "checks it if it is given the socket, and so does building.refuse_early_bytes",
+)
+BEHIND = Lesson(
+    "what follows may be the true response, and accept the request: taken for refused, it is "
+    "reported as free of charge, or sent and paid for again after a 429, and its id is lost",
+    "the end of a response that refuses a paid request: whatever has arrived behind it makes the "
+    "exchange fail, with everything that arrived; building.Reply does it if exchange.receive gets "
+    "everything that is read and exchange.send knows the socket",
 )
 
 
@@ -131,6 +139,17 @@ class Unasked(Checks):
             found = f"status {came.status} with the body {came.body!r}"
             expected = "TransportError with sent=False, or the response b'its own'"
             EARLY.require(came.body == b"its own", expected, found)
+
+    @promises("refuses_second_responses")
+    @pytest.mark.parametrize("status", [400, 429])
+    def test_behind_a_refusal(self, transport: Transport, status: int) -> None:
+        """A paid request is not taken for refused if another response follows the refusal."""
+        with serving([read_request, send(reply_bytes(status, b"no") + _EVIL), hang]) as server:
+            failure = failure_of(transport, post(server.url), BEHIND)
+        told = shown(failure)
+        BEHIND.require(failure.sent, "sent=True, for it may have been accepted", told)
+        kept = b"somebody else's" in failure.partial
+        BEHIND.require(kept, "partial with the second response", told)
 
     def test_unasked_reply_to_paid(self, transport: Transport) -> None:
         """What a server sends unasked is never taken for the response to a paid request."""

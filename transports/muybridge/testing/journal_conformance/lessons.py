@@ -42,6 +42,12 @@ ORDER = Lesson(
     "links of results expire while other work is done, and what was paid for is lost",
     "the order in which `take` looks: completed by expiry, then submitted by expiry, then queued",
 )
+FRESH = Lesson(
+    "an older copy of the journal goes unnoticed: it does not know what was sent since, so that is "
+    "sent and paid for again",
+    "a count of the writes of each worker, kept in the transaction of the write: `register` tells "
+    "it, `has_written` compares it, and `forget` removes it only if the worker owns no items",
+)
 SEEN = Lesson(
     "what one worker has armed, another one sends",
     "every method: the change is committed, durably, when it returns",
