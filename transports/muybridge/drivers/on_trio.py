@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
@@ -9,9 +10,22 @@ from typing import Any, TypeVar, cast
 import attrs
 import trio
 
+from muybridge.drivers.interrupts import left_unread, tell
+
 from .runtime import FOREVER, Conclude, Work
 
 T = TypeVar("T")
+
+_UNDER_WAY: set[Callable[[], bool]] = set()
+"""Whether each paid exchange that has not ended may have been sent."""
+
+
+@atexit.register
+def tell_abandoned() -> None:
+    """Tell how many paid exchanges the program ends without knowing the outcome of."""
+    abandoned = sum(sent() for sent in tuple(_UNDER_WAY))
+    if abandoned:
+        tell(left_unread(abandoned))
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -50,11 +64,26 @@ class TrioRuntime:
     async def unbroken(
         self,
         exchange: Coroutine[Any, Any, T],
-        sent: Callable[[], bool],  # noqa: ARG002  as said
-        conclude: Conclude[T] | None = None,  # noqa: ARG002  as said
+        sent: Callable[[], bool],
+        conclude: Conclude[T] | None = None,  # noqa: ARG002  an exchange ends with its caller
     ) -> T:
-        """Await *exchange*: under trio the transport shields it, from its very first byte on."""
-        return await exchange
+        """Await *exchange*: under trio the transport shields it, from its very first byte on.
+
+        If the caller's coroutine is closed, which trio itself does not survive, nobody can read the
+        response. All that is left is to say so at the end of the program (`tell_abandoned`).
+        """
+        _UNDER_WAY.add(sent)
+        try:
+            came = await exchange
+        except BaseException as error:
+            # Trio's scopes raise an error of their own where a coroutine is closed.
+            closing = error if isinstance(error, GeneratorExit) else error.__context__
+            if isinstance(closing, GeneratorExit):
+                raise closing from None
+            _UNDER_WAY.discard(sent)
+            raise
+        _UNDER_WAY.discard(sent)
+        return came
 
     async def raise_cancellation(self) -> None:
         """Do nothing: trio raises it at the caller's next checkpoint, after the outcome."""
