@@ -146,6 +146,7 @@ _ALL = (
             "tests/ledger/test_late_and_forked.py",
             "tests/ledger/test_store.py",
             "tests/ledger/test_sums.py",
+            "tests/ledger/test_unstorable_outcomes.py",
         ),
     ),
     Group(
