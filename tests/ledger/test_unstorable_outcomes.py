@@ -53,7 +53,9 @@ def test_a_candidate(tmp_path: Path) -> None:
     assert ledger.adopt("k1", "task-1").state is State.ACCEPTED
 
 
-@pytest.mark.parametrize("token", [SURROGATE, "not JSON", "[]"])
+@pytest.mark.parametrize(
+    "token", [SURROGATE, "not JSON", "[]"], ids=["surrogate", "not JSON", "no object"]
+)
 def test_a_token(tmp_path: Path, token: str) -> None:
     """Without its task, an accepted request is ambiguous, so that a person names the task."""
     ledger, entry = concluded(tmp_path, State.ACCEPTED, token=token)
