@@ -217,7 +217,7 @@ def _seconds(asked: str, sent: float | None) -> float | None:
     # and how long to wait by that clock is unknown.
     if until is None or sent is None or until < math.floor(sent):
         return None
-    return float(math.ceil(max(0.0, until - sent)))
+    return float(math.ceil(until - sent))
 
 
 _MOST_DIGITS = 10
