@@ -29,7 +29,7 @@ from muybridge.ledger import (
     open_ledger,
 )
 from muybridge.ledger.entries import SPENT
-from muybridge.ledger.sqlite_store import SqliteStore
+from muybridge.ledger.sqlite_store import SqliteRows, SqliteStore
 from muybridge.testing import VirtualClock
 
 KEY = "sk-canary-4b1d97e2"
@@ -207,6 +207,23 @@ def test_what_could_not_be_recorded_is_shown(
         with pytest.raises(LedgerUnusable):
             ledger.conclude("k", State.RELEASED)
     assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
+
+
+def test_an_outcome_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once an outcome is recorded, later transactions do not write it again."""
+    put, written = SqliteRows.put, list[str]()
+
+    def write(rows: SqliteRows, entry: Entry) -> None:
+        written.append(entry.key)
+        put(rows, entry)
+
+    monkeypatch.setattr(SqliteRows, "put", write)
+    ledger = open_ledger(tmp_path / "ledger")
+    for key in "kl":
+        held = Purchase(key=key, account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
+        ledger.arm(held, (), 0.0)
+        ledger.conclude(key, State.ACCEPTED)
+    assert written == ["k", "k", "l", "l"]
 
 
 def test_an_outcome_that_could_not_be_recorded_is_recorded_later(
