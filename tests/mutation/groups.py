@@ -350,6 +350,14 @@ EQUIVALENT: dict[_Key, str] = {
         "it takes longer, and gives the same permits",
     ),
     **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.postgres.tables",
+            "is_newer = versions > [schema.VERSION]",
+            ("versions > [schema.VERSION]", "(versions >= [schema.VERSION])"),
+        ),
+        "they are not equal",
+    ),
+    **dict.fromkeys(
         (
             *_swapped(f"{_BATCH}.postgres.journal", "return found[0]", ("[0]", "[-1]")),
             *_swapped(
@@ -369,7 +377,7 @@ EQUIVALENT: dict[_Key, str] = {
             ),
             *_swapped(
                 f"{_BATCH}.postgres.tables",
-                "return found is not None and found[0] is not None",
+                "if found is None or found[0] is None:",
                 ("[0]", "[-1]"),
             ),
             *(

@@ -48,7 +48,7 @@ def are_there(db: Connection, place: str) -> bool:
     versions = [int(version) for (version,) in rows]
     if versions != [schema.VERSION]:
         named = ", ".join(map(str, versions)) or "none"
-        is_newer = max(versions, default=0) > schema.VERSION
+        is_newer = versions > [schema.VERSION]
         advice = (
             "Upgrade muybridge on every machine."
             if is_newer
