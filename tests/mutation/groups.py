@@ -384,7 +384,7 @@ EQUIVALENT: dict[_Key, str] = {
                 key
                 for line in (
                     "budgets.begin(db, begun[0], budget)",
-                    "_insert(db, begun[0], 1, _with_needs(items, prices, counted=counted))",
+                    "_insert(db, begun[0], 1, _with_needs(items, prices, budget, first=1))",
                     "return [row[0] for row in rows]",
                     "return rows[0][0] if rows else None",
                 )
@@ -428,14 +428,6 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         _swapped(f"{_BATCH}.postgres.journal", "continue", ("continue", "break")),
         "queued is the least urgent state, so none comes after it",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.limits.spending",
-            "limited = [one for one in budget.limits if one is not Measure.CREATES]",
-            ("CREATES", "PICTURES"),
-        ),
-        "how many creates and pictures there will be is always known",
     ),
     **dict.fromkeys(
         _swapped(
