@@ -97,8 +97,8 @@ def signature(value: Any) -> str:
     shown: list[str] = []
     keywords = False
     for parameter in found.parameters.values():
-        if parameter.name in ("_excess", "_misplaced"):
-            continue  # they take nothing: their type is Never
+        if parameter.name == "_misplaced":
+            continue  # `**_misplaced` takes nothing: its type is Never
         match parameter.kind:
             case inspect.Parameter.KEYWORD_ONLY if not keywords:
                 shown.append("*")

@@ -19,9 +19,13 @@ import muybridge_protocol
 
 SETTING = """\
 # pyright: strict
+import asyncio
+import functools
+import trio
 {imports}
 request = muybridge.ImgaRequest(model="imga", prompt="a horse")
 client = muybridge.Client("key", "https://service.test")
+trio_client = muybridge.TrioClient("key", "https://service.test")
 result = client.run(request)
 """
 MEMBERS = [
@@ -36,6 +40,19 @@ MEMBERS = [
     ("client.messages({}, timeout=5)", "client.messages(timeout=5, body_={})"),
     ("client.wait(result)", "client.wait(result, 5)"),
     ("client.get(result)", "client.submit(request)"),
+    # What is called by another library is called as usual.
+    (
+        "trio.run(trio_client.run, request)",
+        "trio.run(trio_client.rnu, request)",
+    ),
+    (
+        "asyncio.to_thread(client.run, request)",
+        "asyncio.to_thread(client.run, request, time_out=5)",
+    ),
+    (
+        "trio.run(functools.partial(trio_client.run, timeout=5), request)",
+        "trio.run(functools.partial(trio_client.run, time_out=5), request)",
+    ),
     ("muybridge.AsyncClient(timeout=5)", "muybridge.AsyncClient(time_out=5)"),
     ("muybridge.TrioClient(timeout=5)", "muybridge.TrioClient(time_out=5)"),
     ('muybridge.VidmRequest(model="vidm")', 'muybridge.VidmRequest(modle="vidm")'),

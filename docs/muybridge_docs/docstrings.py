@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 _EXAMPLE = re.compile(r"    +\S")
 _NO_LITERAL = re.compile(r"=(NOTHING\b|<[^,)]*>+)")
 """A default that attrs creates for each value, or a function."""
-_MISPLACED = (
-    (re.compile(r", \*\*_misplaced(: [\w.~]+)?"), ""),
-    (re.compile(r", \*_excess(: [\w.~]+)?(?=\))"), ""),
-    (re.compile(r"\*_excess(: [\w.~]+)?"), "*"),
-)
+_MISPLACED = re.compile(r", \*\*_misplaced(: [\w.~]+)?")
 """What takes no argument, and only says where one belongs."""
 _COLON = "\ue000"
 """Replaces a colon that napoleon would take for the end of an attribute's type."""
@@ -70,12 +66,9 @@ def shorten_signature(
     signature: str | None,
     returns: str | None,
 ) -> tuple[str | None, str | None] | None:
-    """Show defaults that cannot be written down as three dots, and no misplaced arguments."""
+    """Show defaults that cannot be written down as three dots, and no `**_misplaced`."""
     if signature is None:
         return None
     if what == "class" and signature in ("(*args, **kwargs)", "(value)"):
         return "", returns  # protocols are not called, and enumerations show their members
-    signature = _NO_LITERAL.sub("=...", signature)
-    for pattern, shown in _MISPLACED:
-        signature = pattern.sub(shown, signature)
-    return signature, returns
+    return _MISPLACED.sub("", _NO_LITERAL.sub("=...", signature)), returns

@@ -47,26 +47,6 @@ CALLS: list[tuple[str, list[Any], str, str]] = [
     ("chat_completions", [{}], "budget", OF_CLIENT.format("budget")),
     *((call, [], "model", OF_BODY.format(call)) for call in BODIES),
 ]
-EXCESS: list[tuple[str, list[Any], str]] = [
-    ("create", [REQUEST, None, 5], "2 positional arguments (request, fields), not 3."),
-    ("create_once", ["order", REQUEST, None, 5], "(once, request, fields), not 4."),
-    ("get", ["task-1", 5], "1 positional argument (task), not 2."),
-    ("wait", ["task-1", 5], "(task), not 2; pass timeout, on_update by name."),
-    ("watch", ["task-1", 5], "(task), not 2; pass timeout by name."),
-    ("run", [REQUEST, None, 5], "(request, fields), not 3; pass timeout, on_update by name."),
-    ("save", ["task-1", "horse", 5], "not 3; pass timeout, size_limit, sidecar by name."),
-    ("download", ["task-1", "horse", 5], "not 3; pass timeout, size_limit, sidecar by name."),
-    ("read", ["task-1", "horse"], "not 2; pass timeout, size_limit by name."),
-    ("check", [REQUEST, None, 5], "not 3; pass files, timeout by name."),
-    ("delete_asset", ["asset-1", 5], "1 positional argument (asset_id), not 2."),
-    ("call", ["GET", "/v1/x", None, 5], "(method, path, json), not 4."),
-    ("generate_content", ["m", "Hi.", 5, 6], "(model, contents), not 4; pass system_instruction,"),
-    ("stream_generate_content", ["m", "Hi.", 5], "(model, contents), not 3; pass system"),
-    ("chat_completions", ["m", [], 5], "(body), not 3; pass timeout, size_limit by name."),
-    ("stream_chat_completions", ["m", []], "(body), not 2; pass timeout, size_limit, silence by"),
-    ("messages", ["m", []], "(body), not 2; pass path, timeout, size_limit by name."),
-    ("stream_messages", ["m", []], "(body), not 2; pass path, timeout, size_limit, silence by"),
-]
 NAMES = {
     "generate": 'write client.run("imga", {"model": ..., "prompt": ...})',
     "images": 'write client.run("imga", {"model": ..., "prompt": ...})',
@@ -106,25 +86,13 @@ def test_calls(
     assert world.seen == []
 
 
-@pytest.mark.parametrize(("call", "arguments", "told"), EXCESS)
-def test_too_many(
-    make_client: MakeClient, world: World, call: str, arguments: list[Any], told: str
-) -> None:
-    """Too many arguments by position: the error says which of them have a name."""
-    with pytest.raises(TypeError, match=rf"^{call} takes .* Nothing was sent\.$") as caught:
-        begin(getattr(own(make_client(world)), call)(*arguments))
-    assert told in str(caught.value)
-    assert world.seen == []
-
-
 def test_every_mistake_is_told(make_client: MakeClient, world: World) -> None:
     """One error says all of it."""
     options: dict[str, Any] = {"time_out": 4, "budget": 4}
     with pytest.raises(TypeError) as caught:
-        begin(own(make_client(world)).wait("task-1", 5, **options))
+        begin(own(make_client(world)).wait("task-1", **options))
     said = str(caught.value)
-    assert "wait takes 1 positional argument (task), not 2; pass timeout, on_update by" in said
-    assert " It has no argument 'time_out'; did you mean timeout? It has no argument 'bud" in said
+    assert "wait has no argument 'time_out'; did you mean timeout? It has no argument 'bud" in said
     assert said.endswith("Client(budget=...). Nothing was sent.")
 
 
@@ -201,14 +169,3 @@ def test_constructors(make: type[muybridge.Client], name: str, told: str) -> Non
     options: dict[str, Any] = {name: 4}
     with pytest.raises(TypeError, match=f"^{make.__name__} has no argument '{name}'; .*{told}"):
         make("sk-canary-1234567", "https://service.test", **options)
-
-
-@pytest.mark.parametrize("make", [muybridge.Client, muybridge.AsyncClient, muybridge.TrioClient])
-def test_too_many_for_a_constructor(make: Any) -> None:
-    """The same holds by position."""
-    told = (
-        rf"^{make.__name__} takes 3 positional arguments \(api_key, base_url, text_base_url\), "
-        r"not 4; pass allow_plain_http, .* by name\. Nothing was sent\.$"
-    )
-    with pytest.raises(TypeError, match=told):
-        make("sk-canary-1234567", "https://service.test", "https://service.test", 5)

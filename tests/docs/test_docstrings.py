@@ -41,13 +41,5 @@ def test_signatures() -> None:
 
     assert shortened("class", "(*, raw=NOTHING)") == ("(*, raw=...)", None)
     assert shortened("function", "(a=<function <lambda>>, b=1)") == ("(a=..., b=1)", None)
-    assert shortened("function", "(a, *_excess: Never, b=1, **_misplaced: Never)") == (
-        "(a, *, b=1)",
-        None,
-    )
-    assert shortened("function", "(a, *_excess: ~typing.Never, **_misplaced: ~typing.Never)") == (
-        "(a)",
-        None,
-    )
     assert shortened("class", "(*args, **kwargs)") == ("", None)
     assert shortened("function", "(*args, **kwargs)") == ("(*args, **kwargs)", None)

@@ -51,7 +51,7 @@ class AsyncClient(BaseClient):
         api_key: str | None = None,
         base_url: str | None = None,
         text_base_url: str | None = None,
-        *_excess: Never,
+        *,
         allow_plain_http: bool = False,
         allow_insecure_downloads: bool = False,
         timeout: float = API_TIMEOUT,
@@ -107,7 +107,7 @@ class AsyncClient(BaseClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
-        refuse_misplaced(self, "", _excess, _misplaced)
+        refuse_misplaced(self, "", _misplaced)
         if transport is not None:
             check_part("transport", transport, ("stream",), "an async transport, or None")
         check_callable("wall", wall)

@@ -70,7 +70,7 @@ class AsyncTextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *_excess: Never,
+        *,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
@@ -98,7 +98,7 @@ class AsyncTextClient:
             Refused: The service refused it (`Unauthorized`, `Forbidden`, `RateLimited`, ...).
             TextAmbiguous: The request may have been answered and charged; it was not retried.
         """
-        refuse_misplaced(self, "generate_content", _excess, _misplaced)
+        refuse_misplaced(self, "generate_content", _misplaced)
         return await self._text.generate(
             model,
             contents,
@@ -112,7 +112,7 @@ class AsyncTextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *_excess: Never,
+        *,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
@@ -147,7 +147,7 @@ class AsyncTextClient:
             StreamInterrupted: On iterating, if the response ends before the answer is complete. The
                 error has the chunks that arrived.
         """
-        refuse_misplaced(self, "stream_generate_content", _excess, _misplaced)
+        refuse_misplaced(self, "stream_generate_content", _misplaced)
         return self._text.stream_generate(
             model,
             contents,
@@ -160,7 +160,7 @@ class AsyncTextClient:
     async def chat_completions(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         **_misplaced: Never,
@@ -177,14 +177,14 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As for `generate_content`.
         """
-        refuse_misplaced(self, "chat_completions", _excess, _misplaced)
+        refuse_misplaced(self, "chat_completions", _misplaced)
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
         return await self._text.mapping(body, CHAT_PATH, limits)
 
     def stream_chat_completions(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
@@ -201,7 +201,7 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
-        refuse_misplaced(self, "stream_chat_completions", _excess, _misplaced)
+        refuse_misplaced(self, "stream_chat_completions", _misplaced)
         return self._text.stream_chat(
             body, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
         )
@@ -209,7 +209,7 @@ class AsyncTextClient:
     async def messages(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
@@ -229,14 +229,14 @@ class AsyncTextClient:
             InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As for `generate_content`.
         """
-        refuse_misplaced(self, "messages", _excess, _misplaced)
+        refuse_misplaced(self, "messages", _misplaced)
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
         return await self._text.mapping(body, path, limits)
 
     def stream_messages(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
@@ -255,7 +255,7 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
-        refuse_misplaced(self, "stream_messages", _excess, _misplaced)
+        refuse_misplaced(self, "stream_messages", _misplaced)
         return self._text.stream_messages(
             body, path, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
         )

@@ -118,7 +118,6 @@ class BaseClient(AsyncTextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
         **_misplaced: Never,
     ) -> Task:
         """Create a task and return it as soon as its id is known.
@@ -137,7 +136,7 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        refuse_misplaced(self, "create", _excess, _misplaced)
+        refuse_misplaced(self, "create", _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
             return await self._create(await self._request(request, fields), notes)
@@ -150,7 +149,6 @@ class BaseClient(AsyncTextClient):
         once: str,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
         **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -177,7 +175,7 @@ class BaseClient(AsyncTextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
-        refuse_misplaced(self, "create_once", _excess, _misplaced)
+        refuse_misplaced(self, "create_once", _misplaced)
         from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
 
         notes = PaidNotes(self._interrupted)
@@ -189,7 +187,7 @@ class BaseClient(AsyncTextClient):
             notes.leave_note(error)
             raise
 
-    async def get(self, task: Task | Result | str, *_excess: Never, **_misplaced: Never) -> Result:
+    async def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
@@ -203,13 +201,13 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        refuse_misplaced(self, "get", _excess, _misplaced)
+        refuse_misplaced(self, "get", _misplaced)
         return await self._driver.finish(self._calls.query(task, **self._moment()))
 
     async def wait(
         self,
         task: Task | Result | str,
-        *_excess: Never,
+        *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -236,7 +234,7 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        refuse_misplaced(self, "wait", _excess, _misplaced)
+        refuse_misplaced(self, "wait", _misplaced)
         check_callable("on_update", on_update)
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
         drive = Drive(self._driver, poll)
@@ -257,7 +255,7 @@ class BaseClient(AsyncTextClient):
     def watch(
         self,
         task: Task | Result | str,
-        *_excess: Never,
+        *,
         timeout: float | None = WAIT_TIMEOUT,
         **_misplaced: Never,
     ) -> AbstractAsyncContextManager[AsyncIterator[Result]]:
@@ -277,7 +275,7 @@ class BaseClient(AsyncTextClient):
         Raises:
             ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        refuse_misplaced(self, "watch", _excess, _misplaced)
+        refuse_misplaced(self, "watch", _misplaced)
         from muybridge.drivers.watching import Watch  # noqa: PLC0415  not all watch
 
         return Watch(
@@ -288,7 +286,7 @@ class BaseClient(AsyncTextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
+        *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -307,7 +305,7 @@ class BaseClient(AsyncTextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
-        refuse_misplaced(self, "run", _excess, _misplaced)
+        refuse_misplaced(self, "run", _misplaced)
         check_wait_of_create(timeout)
         check_callable("on_update", on_update)
         notes = PaidNotes(self._interrupted)
@@ -321,7 +319,7 @@ class BaseClient(AsyncTextClient):
     def run_all(
         self,
         work: Iterable[Work],
-        *_excess: Never,
+        *,
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
@@ -355,7 +353,7 @@ class BaseClient(AsyncTextClient):
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
-        refuse_misplaced(self, "run_all", _excess, _misplaced)
+        refuse_misplaced(self, "run_all", _misplaced)
         from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
 
         check_type("dedupe", dedupe, bool, "True or False")
@@ -396,7 +394,7 @@ class BaseClient(AsyncTextClient):
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str] | BinaryIO,
-        *_excess: Never,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
@@ -424,7 +422,7 @@ class BaseClient(AsyncTextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        refuse_misplaced(self, "download", _excess, _misplaced)
+        refuse_misplaced(self, "download", _misplaced)
         if isinstance(path, str | os.PathLike):
             return await self._download(
                 source, path, timeout, size_limit, sidecar=sidecar, adds_suffix=False
@@ -440,7 +438,7 @@ class BaseClient(AsyncTextClient):
     async def read(
         self,
         source: Result | Task | str,
-        *_excess: Never,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int = READ_LIMIT,
         **_misplaced: Never,
@@ -460,7 +458,7 @@ class BaseClient(AsyncTextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        refuse_misplaced(self, "read", _excess, _misplaced)
+        refuse_misplaced(self, "read", _misplaced)
         from muybridge.files.downloads import read  # noqa: PLC0415  not all download
 
         return await self._fetch(source, read, timeout, size_limit)
@@ -469,7 +467,7 @@ class BaseClient(AsyncTextClient):
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str],
-        *_excess: Never,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
@@ -496,7 +494,7 @@ class BaseClient(AsyncTextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        refuse_misplaced(self, "save", _excess, _misplaced)
+        refuse_misplaced(self, "save", _misplaced)
         from muybridge.files.downloads import check_path  # noqa: PLC0415  not all download
 
         check_path(path)
@@ -508,7 +506,7 @@ class BaseClient(AsyncTextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
+        *,
         files: Mapping[str, MediaFiles] | None = None,
         timeout: float = CHECK_TIMEOUT,
         **_misplaced: Never,
@@ -531,7 +529,7 @@ class BaseClient(AsyncTextClient):
             OSError: A file cannot be read.
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
-        refuse_misplaced(self, "check", _excess, _misplaced)
+        refuse_misplaced(self, "check", _misplaced)
         from muybridge.media.checking import check_media  # noqa: PLC0415  not all check
 
         made = check_request(await self._request(request, fields), self.service)
@@ -539,7 +537,7 @@ class BaseClient(AsyncTextClient):
             self._driver, self._calls, made, {} if files is None else files, timeout
         )
 
-    async def delete_asset(self, asset_id: str, *_excess: Never, **_misplaced: Never) -> None:
+    async def delete_asset(self, asset_id: str, **_misplaced: Never) -> None:
         """Delete an asset for good.
 
         Args:
@@ -551,12 +549,12 @@ class BaseClient(AsyncTextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        refuse_misplaced(self, "delete_asset", _excess, _misplaced)
+        refuse_misplaced(self, "delete_asset", _misplaced)
         operation = self._calls.delete_asset(asset_id, now=self._now())
         await self._driver.finish(operation)
 
     async def call(
-        self, method: str, path: str, json: object = None, *_excess: Never, **_misplaced: Never
+        self, method: str, path: str, json: object = None, **_misplaced: Never
     ) -> HttpResponse:
         """Call any endpoint of the service and return its response, whatever its status.
 
@@ -573,7 +571,7 @@ class BaseClient(AsyncTextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        refuse_misplaced(self, "call", _excess, _misplaced)
+        refuse_misplaced(self, "call", _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
             operation = self._calls.call(method, path, json, now=self._now())

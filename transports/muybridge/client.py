@@ -63,7 +63,7 @@ class Client(TextClient):
         api_key: str | None = None,
         base_url: str | None = None,
         text_base_url: str | None = None,
-        *_excess: Never,
+        *,
         allow_plain_http: bool = False,
         allow_insecure_downloads: bool = False,
         timeout: float = API_TIMEOUT,
@@ -119,7 +119,7 @@ class Client(TextClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
-        refuse_misplaced(self, "", _excess, _misplaced)
+        refuse_misplaced(self, "", _misplaced)
         if transport is not None:
             check_part("transport", transport, ("stream",), "a transport, or None")
         if clock is not None:
@@ -192,7 +192,6 @@ class Client(TextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
         **_misplaced: Never,
     ) -> Task:
         """Create a task and return it as soon as its id is known.
@@ -211,7 +210,7 @@ class Client(TextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        refuse_misplaced(self, "create", _excess, _misplaced)
+        refuse_misplaced(self, "create", _misplaced)
         return run(self._client.create, request, fields)
 
     def create_once(
@@ -219,7 +218,6 @@ class Client(TextClient):
         once: str,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
         **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -246,10 +244,10 @@ class Client(TextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
-        refuse_misplaced(self, "create_once", _excess, _misplaced)
+        refuse_misplaced(self, "create_once", _misplaced)
         return run(self._client.create_once, once, request, fields)
 
-    def get(self, task: Task | Result | str, *_excess: Never, **_misplaced: Never) -> Result:
+    def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
@@ -263,13 +261,13 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        refuse_misplaced(self, "get", _excess, _misplaced)
+        refuse_misplaced(self, "get", _misplaced)
         return run(self._client.get, task)
 
     def wait(
         self,
         task: Task | Result | str,
-        *_excess: Never,
+        *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -296,13 +294,13 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
-        refuse_misplaced(self, "wait", _excess, _misplaced)
+        refuse_misplaced(self, "wait", _misplaced)
         return run(self._client.wait, task, timeout=timeout, on_update=on_update)
 
     def watch(
         self,
         task: Task | Result | str,
-        *_excess: Never,
+        *,
         timeout: float | None = WAIT_TIMEOUT,
         **_misplaced: Never,
     ) -> Iterator[Result]:
@@ -318,14 +316,14 @@ class Client(TextClient):
         Raises:
             ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        refuse_misplaced(self, "watch", _excess, _misplaced)
+        refuse_misplaced(self, "watch", _misplaced)
         return iterate(self._client.watch(task, timeout=timeout))
 
     def run(
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
+        *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
         **_misplaced: Never,
@@ -344,13 +342,13 @@ class Client(TextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
-        refuse_misplaced(self, "run", _excess, _misplaced)
+        refuse_misplaced(self, "run", _misplaced)
         return run(self._client.run, request, fields, timeout=timeout, on_update=on_update)
 
     def run_all(
         self,
         work: Iterable[Work],
-        *_excess: Never,
+        *,
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
@@ -384,7 +382,7 @@ class Client(TextClient):
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
-        refuse_misplaced(self, "run_all", _excess, _misplaced)
+        refuse_misplaced(self, "run_all", _misplaced)
         return Outcomes(
             self._client.run_all(
                 work,
@@ -420,7 +418,7 @@ class Client(TextClient):
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str] | BinaryIO,
-        *_excess: Never,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
@@ -448,7 +446,7 @@ class Client(TextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        refuse_misplaced(self, "download", _excess, _misplaced)
+        refuse_misplaced(self, "download", _misplaced)
         return run(
             self._client.download,
             source,
@@ -461,7 +459,7 @@ class Client(TextClient):
     def read(
         self,
         source: Result | Task | str,
-        *_excess: Never,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int = READ_LIMIT,
         **_misplaced: Never,
@@ -481,14 +479,14 @@ class Client(TextClient):
             TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        refuse_misplaced(self, "read", _excess, _misplaced)
+        refuse_misplaced(self, "read", _misplaced)
         return run(self._client.read, source, timeout=timeout, size_limit=size_limit)
 
     def save(
         self,
         source: Result | Task | str,
         path: str | os.PathLike[str],
-        *_excess: Never,
+        *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
         sidecar: bool | Sidecar = False,
@@ -515,7 +513,7 @@ class Client(TextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        refuse_misplaced(self, "save", _excess, _misplaced)
+        refuse_misplaced(self, "save", _misplaced)
         return run(
             self._client.save,
             source,
@@ -529,7 +527,7 @@ class Client(TextClient):
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
-        *_excess: Never,
+        *,
         files: Mapping[str, MediaFiles] | None = None,
         timeout: float = CHECK_TIMEOUT,
         **_misplaced: Never,
@@ -552,10 +550,10 @@ class Client(TextClient):
             OSError: A file cannot be read.
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
-        refuse_misplaced(self, "check", _excess, _misplaced)
+        refuse_misplaced(self, "check", _misplaced)
         return run(self._client.check, request, fields, files=files, timeout=timeout)
 
-    def delete_asset(self, asset_id: str, *_excess: Never, **_misplaced: Never) -> None:
+    def delete_asset(self, asset_id: str, **_misplaced: Never) -> None:
         """Delete an asset for good.
 
         Args:
@@ -567,11 +565,11 @@ class Client(TextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        refuse_misplaced(self, "delete_asset", _excess, _misplaced)
+        refuse_misplaced(self, "delete_asset", _misplaced)
         run(self._client.delete_asset, asset_id)
 
     def call(
-        self, method: str, path: str, json: object = None, *_excess: Never, **_misplaced: Never
+        self, method: str, path: str, json: object = None, **_misplaced: Never
     ) -> HttpResponse:
         """Call any endpoint of the service and return its response, whatever its status.
 
@@ -588,7 +586,7 @@ class Client(TextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        refuse_misplaced(self, "call", _excess, _misplaced)
+        refuse_misplaced(self, "call", _misplaced)
         return run(self._client.call, method, path, json)
 
 

@@ -1,14 +1,15 @@
 """Says how to write what a client does not have: an argument, or a name of another library.
 
-The clients' calls take `*_excess: Never` and `**_misplaced: Never`. To a type checker, that means:
-no other arguments. A wrapper could do the same, but a signal could strike between its return and
-that of the call, and lose the id of a task that was paid for.
+The clients' calls take `**_misplaced: Never`. To a type checker, that means: no other arguments. A
+wrapper could do the same, but a signal could strike between its return and that of the call, and
+lose the id of a task that was paid for. Excess by position is Python's to report: with
+`*_excess: Never`, type checkers would refuse `nursery.start_soon(client.run, request)`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NoReturn
 
 from muybridge_protocol.families import FAMILIES
@@ -41,26 +42,21 @@ _NAMES: Final[Mapping[str, str]] = {
 runwayml."""
 
 
-def refuse_misplaced(
-    client: object, call: str, excess: Sequence[object], misplaced: Mapping[str, object]
-) -> None:
+def refuse_misplaced(client: object, call: str, misplaced: Mapping[str, object]) -> None:
     """Refuse arguments that *call* does not take.
 
     Args:
         client: The client.
         call: The name of its method, or "" for the client itself.
-        excess: What was given in excess by position.
-        misplaced: What was given in excess by name.
+        misplaced: What was given in excess, by name.
 
     Raises:
         TypeError: There are some; the message says where they belong.
     """
-    if not excess and not misplaced:
+    if not misplaced:
         return
     kind = type(client)
     told = [f"has no argument {name!r}; {_place_of(kind, call, name)}" for name in misplaced]
-    if excess:
-        told.insert(0, _positions(kind, call, len(excess)))
     raise TypeError(f"{call or kind.__name__} {' It '.join(told)} Nothing was sent.")
 
 
@@ -72,16 +68,6 @@ def missing_attribute(client: object, name: str) -> NoReturn:
     raise AttributeError(said, name=name, obj=client)
 
 
-def _positions(client: type, call: str, excess: int) -> str:
-    """Return how many arguments are given by position, and which by name, as a clause."""
-    own = _parameters(client, call)
-    named = [name for name, is_named in own.items() if is_named]
-    first = [name for name in own if name not in named]
-    count = f"{len(first)} positional argument{'s' if len(first) > 1 else ''}"
-    advice = f"; pass {', '.join(named)} by name" if named else ""
-    return f"takes {count} ({', '.join(first)}), not {len(first) + excess}{advice}."
-
-
 def _place_of(client: type, call: str, name: str) -> str:
     """Return where the argument *name* belongs, as a clause and its end."""
     own = _parameters(client, call)
@@ -90,7 +76,7 @@ def _place_of(client: type, call: str, name: str) -> str:
 
         if place := place_of(call, name):
             return f"{place}."
-    if close := close_to(name, [*own]):
+    if close := close_to(name, own):
         return close
     if call and name in _parameters(client, ""):
         return f"write {client.__name__}({name}=...)."
@@ -106,11 +92,7 @@ def _place_of(client: type, call: str, name: str) -> str:
     return f"use {', '.join(own)}."
 
 
-def _parameters(client: type, call: str) -> dict[str, bool]:
-    """Return the arguments of *call*, or of *client* itself, and which are given by name only."""
+def _parameters(client: type, call: str) -> list[str]:
+    """Return the arguments of *call*, or of *client* itself."""
     found = inspect.signature(getattr(client, call) if call else client).parameters
-    return {
-        name: parameter.kind is parameter.KEYWORD_ONLY
-        for name, parameter in found.items()
-        if name != "self" and not name.startswith("_")
-    }
+    return [name for name in found if name != "self" and not name.startswith("_")]

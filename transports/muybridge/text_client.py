@@ -77,7 +77,7 @@ class TextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *_excess: Never,
+        *,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
@@ -105,7 +105,7 @@ class TextClient:
             Refused: The service refused it (`Unauthorized`, `Forbidden`, `RateLimited`, ...).
             TextAmbiguous: The request may have been answered and charged; it was not retried.
         """
-        refuse_misplaced(self, "generate_content", _excess, _misplaced)
+        refuse_misplaced(self, "generate_content", _misplaced)
         return run(
             self._client.generate_content,
             model,
@@ -121,7 +121,7 @@ class TextClient:
         self,
         model: str | Unlisted,
         contents: Contents,
-        *_excess: Never,
+        *,
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
@@ -156,7 +156,7 @@ class TextClient:
             StreamInterrupted: On iterating, if the response ends before the answer is complete. The
                 error has the chunks that arrived.
         """
-        refuse_misplaced(self, "stream_generate_content", _excess, _misplaced)
+        refuse_misplaced(self, "stream_generate_content", _misplaced)
         return ContentStream(
             self._client.stream_generate_content(
                 model,
@@ -173,7 +173,7 @@ class TextClient:
     def chat_completions(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         **_misplaced: Never,
@@ -190,13 +190,13 @@ class TextClient:
         Raises:
             MuybridgeError: As for `generate_content`.
         """
-        refuse_misplaced(self, "chat_completions", _excess, _misplaced)
+        refuse_misplaced(self, "chat_completions", _misplaced)
         return run(self._client.chat_completions, body, timeout=timeout, size_limit=size_limit)
 
     def stream_chat_completions(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
@@ -213,7 +213,7 @@ class TextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
-        refuse_misplaced(self, "stream_chat_completions", _excess, _misplaced)
+        refuse_misplaced(self, "stream_chat_completions", _misplaced)
         return TextStream(
             self._client.stream_chat_completions(
                 body, timeout=timeout, size_limit=size_limit, silence=silence
@@ -223,7 +223,7 @@ class TextClient:
     def messages(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
@@ -243,13 +243,13 @@ class TextClient:
             InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As for `generate_content`.
         """
-        refuse_misplaced(self, "messages", _excess, _misplaced)
+        refuse_misplaced(self, "messages", _misplaced)
         return run(self._client.messages, body, path=path, timeout=timeout, size_limit=size_limit)
 
     def stream_messages(
         self,
         body: Mapping[str, Any] = NO_BODY,
-        *_excess: Never,
+        *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
@@ -268,7 +268,7 @@ class TextClient:
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
-        refuse_misplaced(self, "stream_messages", _excess, _misplaced)
+        refuse_misplaced(self, "stream_messages", _misplaced)
         return TextStream(
             self._client.stream_messages(
                 body, path=path, timeout=timeout, size_limit=size_limit, silence=silence

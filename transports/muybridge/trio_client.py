@@ -43,7 +43,7 @@ class TrioClient(AsyncClient):
         def run_all(
             self,
             work: Iterable[Work],
-            *_excess: Never,
+            *,
             concurrency: int = CONCURRENCY,
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
