@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ from .test_journal_values import SERVICE, check_shown, journal_of, new_item
         ("reply", b"\xff\x00", b"\xff\x00"),
     ],
 )
-def test_what_a_value_becomes(fact: str, value: object, stored: object) -> None:
+def test_what_a_value_becomes(fact: str, value: Any, stored: object) -> None:
     """Text is made encodable, and an integer that is too large is left out; all else is kept."""
     with journal_of(new_item()) as journal:
         entry = journal.entry(1)
@@ -41,7 +42,7 @@ def test_what_a_value_becomes(fact: str, value: object, stored: object) -> None:
 @pytest.mark.parametrize(
     ("fact", "value"), [("reason", b"text"), ("reply", "text"), ("size", 1.5), ("attempt", None)]
 )
-def test_a_value_of_another_kind_is_refused(fact: str, value: object) -> None:
+def test_a_value_of_another_kind_is_refused(fact: str, value: Any) -> None:
     """A value that its column is not for is one item's error, and changes nothing."""
     with journal_of(new_item()) as journal:
         before = journal.entry(1)

@@ -113,7 +113,7 @@ def test_any_kept_response(status: int, reply: bytes, body: dict[str, Any]) -> N
             entry = journal.take("dead", creates=True)
             assert entry is not None
             journal.move(entry, State.CLAIMED, State.ARMED, by="dead", attempt=1)
-            reply_of = {"reply_status": status, "reply": reply}
+            reply_of: dict[str, Any] = {"reply_status": status, "reply": reply}
             journal.move(entry, State.ARMED, State.ARMED, by="dead", **reply_of)
         found = recover(journal, SERVICE, journal.path.parent, but="x")
         assert [entry.number for entry in found] == [1, 2]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
 from muybridge.batch.lease import Lease
 from muybridge.batch.port import Journal, SharedJournal
 
@@ -45,9 +45,12 @@ class Beating:
 
 
 def lease_of(
-    journal: Beating, recovered: list[Journal], lost: list[ClaimLost], gone: threading.Event
+    journal: Beating,
+    recovered: list[Journal],
+    lost: list[ClaimLost | JournalOutdated],
+    gone: threading.Event,
 ) -> Lease:
-    def declared_dead(error: ClaimLost) -> None:
+    def declared_dead(error: ClaimLost | JournalOutdated) -> None:
         lost.append(error)
         gone.set()
 
@@ -59,7 +62,7 @@ def lease_of(
 )
 def test_a_lease_is_renewed(plan: tuple[Any, ...]) -> None:
     """It is renewed until the turn ends, even if the database is away for a while."""
-    journal, recovered, lost = Beating(*plan), list[Journal](), list[ClaimLost]()
+    journal, recovered, lost = Beating(*plan), list[Journal](), list[ClaimLost | JournalOutdated]()
     with lease_of(journal, recovered, lost, threading.Event()):
         assert journal.enough.wait(PATIENCE)
     assert set(journal.renewed) == {"one"}
@@ -70,7 +73,11 @@ def test_a_lease_is_renewed(plan: tuple[Any, ...]) -> None:
 
 def test_a_lost_lease_is_told() -> None:
     """A worker that was declared dead is told so once, and its lease is renewed no more."""
-    journal, recovered, lost = Beating(None, ClaimLost("dead")), list[Journal](), list[ClaimLost]()
+    journal, recovered, lost = (
+        Beating(None, ClaimLost("dead")),
+        list[Journal](),
+        list[ClaimLost | JournalOutdated](),
+    )
     gone = threading.Event()
     with lease_of(journal, recovered, lost, gone):
         assert gone.wait(PATIENCE)

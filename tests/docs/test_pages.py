@@ -42,7 +42,7 @@ def test_every_error_is_explained() -> None:
     """Each error that programs can catch is on a page that says what to do."""
     text = page("costs.md") + page("text.md") + page("assets.md") + page("resume.md")
     bases = {"MuybridgeError", "LocalError", "ServiceError", "TaskEnded"}
-    for name in cast("list[str]", muybridge.__all__):
+    for name in cast("list[str]", vars(muybridge)["__all__"]):
         kind = getattr(muybridge, name)
         if isinstance(kind, type) and issubclass(kind, muybridge.MuybridgeError):
             assert f"`{name}`" in text or name in bases, name
