@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import muybridge
 from muybridge.wire._environment import CA_VARIABLES
@@ -42,7 +42,8 @@ def test_every_error_is_explained() -> None:
     """Each error that programs can catch is on a page that says what to do."""
     text = page("costs.md") + page("text.md") + page("assets.md") + page("resume.md")
     bases = {"MuybridgeError", "LocalError", "ServiceError", "TaskEnded"}
-    for name in cast("list[str]", vars(muybridge)["__all__"]):
+    package: Any = muybridge
+    for name in cast("list[str]", package.__all__):
         kind = getattr(muybridge, name)
         if isinstance(kind, type) and issubclass(kind, muybridge.MuybridgeError):
             assert f"`{name}`" in text or name in bases, name
