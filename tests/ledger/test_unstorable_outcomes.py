@@ -46,10 +46,20 @@ def test_a_reason(tmp_path: Path) -> None:
     assert entry.amounts[Measure.COST] == RESERVED
 
 
+def test_a_reason_alone(tmp_path: Path) -> None:
+    """A reason that cannot be stored takes neither the cost nor what looks like an id with it."""
+    _, entry = concluded(
+        tmp_path, State.AMBIGUOUS, candidate="task-1", reason=SURROGATE, cost=Decimal(2)
+    )
+    assert (entry.candidate, entry.amounts[Measure.COST]) == ("task-1", Decimal(2))
+    assert entry.reason == "the rest of its outcome cannot be stored"
+
+
 def test_a_candidate(tmp_path: Path) -> None:
     """An ambiguous outcome is ambiguous without what looks like an id."""
     ledger, entry = concluded(tmp_path, State.AMBIGUOUS, candidate=SURROGATE, reason="timed out")
     assert (entry.state, entry.candidate) == (State.AMBIGUOUS, None)
+    assert entry.reason == "timed out"
     assert ledger.adopt("k1", "task-1").state is State.ACCEPTED
 
 

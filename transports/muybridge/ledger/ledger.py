@@ -15,9 +15,12 @@ caller says what time it is.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
+from itertools import combinations
+from typing import Any
 
 import attrs
 
@@ -399,17 +402,17 @@ def _record(rows: Rows, conclusion: _Conclusion, entry: Entry) -> None:
 
 
 def _ever_less(known: Entry, before: Entry) -> Iterator[Entry]:
-    """Yield *known*, and then without one more of the values that it has and *before* has not."""
-    yield known
+    """Yield *known*, and then without ever more of the values that it has and *before* has not."""
+    losses: list[dict[str, Any]] = [{"reason": UNSTORABLE}, {"candidate": None}]
     if known.amounts != before.amounts:
         # Not what was reserved: a budget must not count less than the request has cost.
-        known = attrs.evolve(known, amounts={**known.amounts, Measure.COST: None})
-        yield known
-    known = attrs.evolve(known, reason=UNSTORABLE, candidate=None)
-    yield known
+        losses.append({"amounts": {**known.amounts, Measure.COST: None}})
     if known.token != before.token:
-        lost = State.AMBIGUOUS if known.state is State.ACCEPTED else known.state
-        yield attrs.evolve(known, state=lost, token=before.token)
+        state = State.AMBIGUOUS if known.state is State.ACCEPTED else known.state
+        losses.append({"token": before.token, "state": state, "reason": UNSTORABLE})
+    for count in range(len(losses) + 1):
+        for lost in combinations(losses, count):
+            yield attrs.evolve(known, **ChainMap(*lost))
 
 
 def _with_its_own_task(rows: Rows, entry: Entry) -> Entry:
