@@ -123,6 +123,9 @@ FILES = {
     "picture": "horse.png",
     "picture with @": "@horse.png",
     "folders": "pictures/of horses/horse.JPG".replace(" ", "-"),
+    "Chinese": "奔跑的馬.png",
+    "Chinese, in a folder": "./奔跑的馬的照片的最终版.png",
+    "Japanese with @": "@草原を走っている馬の絵.png",
     "home": "~/Meine Bilder/horse.heic",
     "Windows": r"C:\My Pictures\horse.webp",
     "white space around": " horse.mp4\n",
@@ -164,6 +167,9 @@ SENTENCES = (
     "https://pictures.test/horse.png",
     "iVBORw0KGgo",
     "A horse\nhorse.png",
+    "请把这个视频转换为.mp4",
+    "この絵をもとにして作ってください：馬.png",  # noqa: RUF001  a colon of this script
+    "ช่วยเปลี่ยนวิดีโอนี้เป็น.mp4",
 )
 
 

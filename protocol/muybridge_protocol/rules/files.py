@@ -32,6 +32,10 @@ _LONGEST_SHOWN: Final = 255
 # Not compiled here, because most texts have no suffix; `re` caches them.
 _PATH: Final = r"[^\s\"'<>|*?]+|(?:~|\.\.?|[A-Za-z]:)?[/\\][^\r\n\"'<>|*?]*"
 """A path without white space, or one that begins like a path."""
+_UNSPACED: Final = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uff00-\uff9f]"
+"""A character of a script that does not separate words: Chinese, Japanese, Thai and others."""
+_LONGEST_UNSPACED: Final = 8
+"""Most of these characters that a name without folders has; more of them are a sentence."""
 _CONTENT: Final = r"data:[a-z0-9.+-]+/[a-z0-9.+-]+(?:;[^\s;,]+)*;base64,[a-z0-9+/_=%\r\n-]*"
 _FILE_SCHEME: Final = "file://"
 
@@ -88,7 +92,15 @@ def file_text(text: object) -> FileText | None:
     path = text.removeprefix("@").removeprefix(_FILE_SCHEME)
     if "://" in path or not re.fullmatch(_PATH, path) or path == f".{suffix}":
         return None
+    if path == text and _is_sentence(text):
+        return None
     return FileText(path, suffix in _TEXTS)
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether *text*, which has no spaces, may be a sentence all the same, and names no folder."""
+    unspaced = len(re.findall(_UNSPACED, text))
+    return unspaced > _LONGEST_UNSPACED and not re.search(r"[/\\]", text)
 
 
 def is_media_link(text: str) -> bool:
