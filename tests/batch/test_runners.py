@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 from unittest.mock import Mock
@@ -13,7 +15,14 @@ from muybridge.batch import runner_files
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
 from muybridge.batch.recovery import UNKNOWN_END, recover, release, release_item
-from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, ReplySlot, Runner
+from muybridge.batch.runner_files import (
+    UNFINISHED,
+    DeadRunner,
+    KeptReply,
+    ReplySlot,
+    Runner,
+    processes_at_work,
+)
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge_protocol.records.json import RAW_LIMIT
 from muybridge_protocol.service import Service
@@ -58,6 +67,41 @@ def test_a_runner_is_alive_as_long_as_it_holds_its_lock(folder: Path) -> None:
         # Who recovers it holds it, so that nobody else does the same.
         assert DeadRunner.find(folder / FOLDER, runner.name) is None
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
+
+
+def test_a_dead_runner_is_dead_while_others_look(folder: Path) -> None:
+    """Whoever asks which processes are at work neither revives a dead runner nor hides it."""
+    place, name = folder / FOLDER, "0" * 16
+    (place / f"runner-{name}").write_bytes(b"0\n")
+    seen = list[str]()
+
+    def look() -> None:
+        for _ in range(3_000):
+            seen.extend(processes_at_work(place))
+
+    together([look, look])
+    assert seen == []
+    found = list[bool]()
+
+    def find() -> None:
+        for _ in range(3_000):
+            with suppress(KeyboardInterrupt), ExitStack() as stack:
+                dead = DeadRunner.find(place, name)
+                found.append(dead is not None)
+                if dead is not None:
+                    stack.enter_context(dead)
+                raise KeyboardInterrupt  # so that its file stays
+
+    together([look, look, find])
+    assert all(found)
+
+
+def together(jobs: Iterable[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
 
 
 def test_a_runner_that_another_process_has_just_recovered(

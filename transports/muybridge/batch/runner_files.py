@@ -29,7 +29,7 @@ import attrs
 from muybridge.batch.journal_errors import unusable
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.durable import sync_folders, write_all
-from muybridge.files.locks import lock
+from muybridge.files.locks import is_locked, lock
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
 from muybridge_protocol.records.json import RAW_LIMIT, readable
 
@@ -40,6 +40,8 @@ _LONGEST_NUMBER: Final = 20
 _PROCESS_AT: Final = 32
 """Where a runner's file says which process it is."""
 _LONGEST_PROCESS: Final = 200
+_LOOKS: Final = 1000
+"""How often a lock is tried that nobody seems to hold."""
 _HEADER: Final = 256
 _SIZE: Final = _HEADER + RAW_LIMIT
 
@@ -226,7 +228,7 @@ class DeadRunner:
         if file is None:
             return cls(place, name, None)
         # Another process may have recovered its items, and removed the file, before the lock.
-        if lock(file) and _lock_path(place, name).exists():
+        if _lock_dead(file) and _lock_path(place, name).exists():
             return cls(place, name, file)
         file.close()
         return None
@@ -310,11 +312,22 @@ def processes_at_work(place: Path, *, but: str = "") -> list[str]:
         if file is None:
             continue
         with file:
-            if not lock(file):
+            if is_locked(file):
                 file.seek(_PROCESS_AT)
                 named = readable(file.read(_LONGEST_PROCESS).decode("utf-8", "replace"))
                 found.append(named or "pid unknown")
     return found
+
+
+def _lock_dead(file: BinaryIO) -> bool:
+    """Lock *file*, and return whether that succeeded: its runner is dead."""
+    for _ in range(_LOOKS):
+        if lock(file):
+            return True
+        if is_locked(file):
+            return False
+        time.sleep(0.001)  # somebody looks at it just now (`processes_at_work`)
+    return False
 
 
 def _this_process() -> bytes:

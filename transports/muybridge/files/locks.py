@@ -21,6 +21,10 @@ if sys.platform == "win32":
             file.seek(position)
         return True
 
+    def is_locked(file: BinaryIO) -> bool:
+        """Whether another process has locked *file*, or looks at it now. Close it afterwards."""
+        return not lock(file)
+
 else:
     import fcntl
 
@@ -31,3 +35,13 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def is_locked(file: BinaryIO) -> bool:
+        """Whether another process has locked *file*. Close it afterwards."""
+        try:
+            # Whoever else looks is not in the way, and is told apart from whoever has locked it.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(file, fcntl.LOCK_UN)
+        return False
