@@ -53,6 +53,12 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
         ("vidg_video3", "--prompt", "-a"),
         "vidg_video3 is a model of family vidg. Write `muybridge run vidg --model",
     ),
+    "a signed link as the command": (
+        ("https://a.example/b.png?X-Amz-Signature=abc",),
+        "There is no command 'https://a.example/b.png'. Use run",
+    ),
+    "a close family": (("run", "imgaa"), "vidr, vidsa, vidsb, vidv. Write `muybridge run imga"),
+    "a close model": (("models", "imga-9"), "did you mean imga? Write `muybridge models imga"),
     "a text model as the command": (
         ("textg-2.5-pro", "Hello"),
         "textg-2.5-pro is a text model. Write `muybridge text textg-2.5-pro",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -227,7 +228,10 @@ def test_values_are_shown() -> None:
     assert shown("a\nb") == "'a\\nb'"
     assert shown("https://a.example/b?secret=1?2") == "'https://a.example/b'"
     assert shown("a?b") == "'a?b'"
-    assert shown(["https://a.example/?x"]) == "['https://a.example/?x']"
+    assert shown(["https://a.example/?x", "a?b"]) == "['https://a.example/', 'a?b']"
+    assert shown({"a": "https://a.example/b?x=1"}) == "{'a': 'https://a.example/b'}"
+    assert "secret" not in shown(PurePosixPath("https://a.example/b?secret=1"))
+    assert shown("https:/a.example/b?secret=1") == "'https:/a.example/b'"
     assert shown("x" * 78) == repr("x" * 78)
     assert shown("x" * 79) == "'" + "x" * 76 + "..."
     assert len(shown("x" * 79)) == 80

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import types
 import typing
 import warnings
@@ -267,7 +268,7 @@ def with_loading(
 def _may_name_file(item: object) -> bool:
     if type(item) is not str or not 0 < len(item.removeprefix("@")) <= _LONGEST_NAME:
         return False
-    return "://" not in item and item[:5].lower() != "data:"
+    return not re.match("[A-Za-z]{2,}:", item)  # a URL, perhaps without a slash
 
 
 R = TypeVar("R", bound=MediaRequest)

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from muybridge_protocol.records.json import readable
+from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.media.facts import MediaFacts
@@ -193,7 +194,9 @@ def load_line(file: object) -> str:
     """Return how to load *file*, a path, bytes, an open file or a Pillow image."""
     if hasattr(file, "__fspath__"):
         path = str(file)
-        return LOAD if len(path) > _LONGEST_NAME else f"muybridge.load_media({path!r})"
+        if len(path) > _LONGEST_NAME:
+            return LOAD
+        return f"muybridge.load_media({shown(path, limit=2 * _LONGEST_NAME)})"
     if hasattr(file, "tobytes") and hasattr(file, "save"):
         saved = "image.save(file := io.BytesIO(), 'PNG')"
         return f"muybridge.load_media(file.getvalue()) after {saved}"

@@ -374,7 +374,11 @@ def shown(value: object, limit: int = 80) -> str:
         text = repr(value if is_id else without_content(value))
     except (ValueError, RecursionError):  # an integer too long, or an array nested too deeply
         text = f"this {type(value).__name__}"
-    return truncated(text, limit)
+    return truncated(re.sub(_QUERY, r"\1", text), limit)
+
+
+_QUERY = r"(:/[^\s'\"?]*)\?[^\s'\"]*"
+"""The query of a URL in a representation. A `Path` has removed the second slash."""
 
 
 @attrs.frozen

@@ -48,6 +48,12 @@ _EXAMPLES: Mapping[str, str] = {
 """A line for each command that needs more words than its name."""
 
 
+def _ended(error: Exception) -> str:
+    """Return *error* as a whole sentence."""
+    said = str(error)
+    return said if said.endswith("?") else f"{said}."
+
+
 def _write(line: str) -> str:
     return f"Write `{line}`."
 
@@ -169,12 +175,12 @@ def of_a_family(name: str) -> str | None:
 def unknown_family(context: click.Context, name: str, error: Exception) -> str:
     """Return *error*, which says that there is no family *name*, with what to write."""
     if name == "help":
-        return f"{error}. {_write(f'{context.command_path} --help')}"
+        return f"{_ended(error)} {_write(f'{context.command_path} --help')}"
     if name == "text" or name in TEXT_MODELS:
-        return f"{error}. {_write(_TEXT)}"
+        return f"{_ended(error)} {_write(_TEXT)}"
     close = get_close_matches(name.lower(), FAMILIES, n=1)
     family = family_of_model(name.rpartition("/")[2]) or FAMILIES[close[0] if close else "imga"]
-    return f"{error}. {_write(example(family, _path(context)))}"
+    return f"{_ended(error)} {_write(example(family, _path(context)))}"
 
 
 def unexpected(family: Family, verb: str, word: str) -> str:
@@ -199,7 +205,7 @@ def unexpected(family: Family, verb: str, word: str) -> str:
 def unknown_command(context: click.Context, name: str) -> str:
     """Return the message about *name*, which is no command of the context's group."""
     path = _path(context)
-    said = f"There is no command {name!r}"
+    said = f"There is no command {shown(name)}"
     if path in ("", "batch") and Path(name).suffix.lower() in _REQUEST_FILES:
         return f"{said}. {_write(f'muybridge batch run {shlex.quote(name)} --out pictures')}"
     if not path and (advice := of_a_family(name)):
@@ -227,8 +233,8 @@ def unknown_model(name: str, error: Exception) -> str:
     models = [model.name for family in FAMILIES.values() for model in family.models]
     close = get_close_matches(name.lower(), [*FAMILIES, *models, *TEXT_MODELS, "text"], n=1)
     if close:
-        return f"{error}. {_write(f'muybridge models {close[0]}')}"
-    return f"{error}. To see all models, write `muybridge models`."
+        return f"{_ended(error)} {_write(f'muybridge models {close[0]}')}"
+    return f"{_ended(error)} To see all models, write `muybridge models`."
 
 
 def further_words(words: Sequence[str]) -> str:
