@@ -129,9 +129,10 @@ def broken_off(make_client: MakeClient, server: ScriptedServer, target: Path) ->
     part = target.with_name(f"{target.name}.part")
     assert part.read_bytes() == MEDIA[:300]
     note_path = part.with_name(f"{part.name}.json")
-    note = json.loads(note_path.read_text())
+    first, _, rest = note_path.read_text().partition("\n")
+    note = json.loads(first)
     note["source"] = f"{server.url}/film.mp4"  # each server has a port of its own
-    note_path.write_text(json.dumps(note))
+    note_path.write_text(f"{json.dumps(note)}\n{rest}")
 
 
 def test_goes_on_in_a_later_call(make_client: MakeClient, tmp_path: Path) -> None:
@@ -143,6 +144,38 @@ def test_goes_on_in_a_later_call(make_client: MakeClient, tmp_path: Path) -> Non
     assert target.read_bytes() == MEDIA
     assert film.ranges == ["bytes=300-"]
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("lost", [slice(0, 100), slice(100, 200), slice(200, 300)], ids=str)
+def test_bytes_that_a_power_cut_took(make_client: MakeClient, tmp_path: Path, lost: slice) -> None:
+    """A part that has its length, but not all of its bytes, is not resumed behind the loss."""
+    film, target = Film(), tmp_path / "film.mp4"
+    part = tmp_path / "film.mp4.part"
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        left = bytearray(part.read_bytes())
+        left[lost] = bytes(100)
+        with part.open("r+b") as file:  # it stays the same file
+            file.write(left)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_part_that_goes_on_in_another_process_twice(
+    make_client: MakeClient, tmp_path: Path
+) -> None:
+    """What was resumed and interrupted again is resumed from where it ended last."""
+    target = tmp_path / "film.mp4"
+    film = Film(cuts=(700, *[0] * 20))
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        failed(make_client, server.url, target)
+        film.cuts.clear()
+        film.asked.clear()
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+    assert film.ranges == ["bytes=1000-"]
 
 
 def test_a_part_of_something_else(make_client: MakeClient, tmp_path: Path) -> None:
@@ -177,7 +210,7 @@ def test_a_note_that_was_never_put_in_place(tmp_path: Path) -> None:
         part.begin(Part(validator='"v1"', total=len(MEDIA)))
         part.write(MEDIA[:300])
     with PartFile(target, "task-1") as part:
-        assert part.found == Part(offset=300, validator='"v1"', total=len(MEDIA))
+        assert part.find() == Part(offset=300, validator='"v1"', total=len(MEDIA))
 
 
 def test_changed_in_between(make_client: MakeClient, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,7 @@ from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
 from muybridge.files.suffixes import BEGINNING, SUFFIXES, right_path, suffix_for
+from muybridge.wire.exchange import PIECE
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
@@ -146,8 +148,10 @@ def unsaved(
 class PartFile:
     """The part of a file that has been saved so far; it is kept between runs.
 
-    A note next to it, `*.part.json`, says which download it belongs to. Only one process at a time
-    can work on a part: the lock keeps all others out.
+    A note next to it, `*.part.json`, says on its first line which download it belongs to. Further
+    lines say how long the part has been, with the checksum of its bytes. Only what they confirm is
+    resumed: after a power cut, a file may have its length without its data. Only one process at a
+    time can work on a part: the lock keeps all others out.
 
     Args:
         target: Where the whole file goes.
@@ -160,6 +164,8 @@ class PartFile:
         self._path = target.part_path
         self._note_path = self._path.with_name(f"{self._path.name}.json")
         self._file: BinaryIO | None = None
+        self._note: BinaryIO | None = None
+        self._length, self._checksum, self._noted = 0, 0, 0
         self.suffix: str | None = None
         """The suffix of the finished file's content, if that was looked at and is known."""
 
@@ -194,6 +200,10 @@ class PartFile:
     ) -> None:
         if self._file is None:
             return
+        with ignoring_errors(OSError):
+            if self._length > self._noted:
+                self._confirm()
+        self._close_note()
         file, self._file = self._file, None
         with file:
             empty = file.seek(0, os.SEEK_END) == 0 and (not _POSIX or _is_at(file, self._path))
@@ -204,27 +214,39 @@ class PartFile:
             self._remove(self._path, self._note_path)
 
     @property
-    def found(self) -> Part:
-        """The part of the same download that an earlier run saved, or an empty one."""
+    def is_new(self) -> bool:
+        """Whether nothing was saved before."""
+        return os.fstat(self._opened.fileno()).st_size == 0
+
+    def find(self) -> Part:
+        """Return the part of the same download that an earlier run saved, or an empty one.
+
+        It reads the file as far as that goes.
+        """
         try:
             if self._note_path.is_symlink():
                 return Part()
-            note = json.loads(self._note_path.read_bytes())
+            first, *lines = self._note_path.read_bytes().splitlines()
+            note = json.loads(first)
             validator, total, source = note["validator"], note["total"], note["source"]
             same = note["inode"] == os.fstat(self._opened.fileno()).st_ino
+            sound = isinstance(validator, str) and isinstance(total, int | None)
+            if source != self._source or not sound or not same:
+                return Part()
+            self._look_back([(int(length), int(crc)) for length, crc in map(bytes.split, lines)])
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             if raised_by_handler(error):
                 raise
             return Part()
-        offset = self._opened.seek(0, os.SEEK_END)
-        sound = isinstance(validator, str) and isinstance(total, int | None)
-        longer = total is not None and offset > total
-        if source != self._source or not sound or not same or longer:
+        if total is not None and self._length > total:
             return Part()
-        return Part(offset=offset, validator=validator, total=total)
+        return Part(offset=self._length, validator=validator, total=total)
 
     def begin(self, part: Part) -> None:
         """Prepare to write at the part's offset, and drop everything from there on."""
+        if part.offset != self._length:
+            assert part.offset == 0  # noqa: S101  what was saved is resumed or dropped
+            self._length, self._checksum = 0, 0
         # Truncate first: the note of a new version must never lie next to bytes of an old one.
         self._opened.seek(part.offset)
         self._opened.truncate()
@@ -234,19 +256,30 @@ class PartFile:
             # If another file replaces the part, the note does not match it.
             "inode": os.fstat(self._opened.fileno()).st_ino,
         }
+        self._close_note()
         temporary = self._note_path.with_name(f"{self._note_path.name}.new")
         temporary.unlink(missing_ok=True)  # it may be a link to another file
         try:
             with temporary.open("xb", buffering=0) as file:
-                write_all(file, json.dumps(note).encode())
+                write_all(file, json.dumps(note).encode() + b"\n" + self._confirmation)
             temporary.replace(self._note_path)
         except BaseException:
             self._remove(temporary)
             raise
+        self._note = self._note_path.open("r+b", buffering=0)
+        self._note.seek(0, os.SEEK_END)
+        self._noted = self._length
 
     def write(self, piece: bytes) -> None:
         """Save the next piece."""
-        write_all(self._opened, piece)
+        try:
+            write_all(self._opened, piece)
+        finally:  # a full disk takes the beginning of it
+            written = memoryview(piece)[: self._opened.tell() - self._length]
+            self._length += len(written)
+            self._checksum = zlib.crc32(written, self._checksum)
+        if self._length - self._noted >= min(self._noted // 8, PIECE):  # pieces may be tiny
+            self._confirm()
 
     def finish(self, content_type: str) -> Path:
         """Turn the part into the finished file, durably, and return its path.
@@ -260,6 +293,7 @@ class PartFile:
             self.suffix = suffix_for(start, content_type)
         _refuse_odd(path)
         os.fsync(self._opened.fileno())
+        self._close_note()
         if _POSIX and not _is_at(self._opened, self._path):
             raise OSError(errno.ESTALE, "another program moved or replaced the part")
         if not _POSIX:
@@ -269,6 +303,33 @@ class PartFile:
         sync_folders(path.parent)
         self._remove(self._note_path)
         return path
+
+    def _look_back(self, confirmed: list[tuple[int, int]]) -> None:
+        """Read the part as far as *confirmed* lengths and checksums agree with it."""
+        self._opened.seek(0)
+        length = checksum = 0
+        for wanted in confirmed:
+            while piece := self._opened.read(max(0, min(PIECE, wanted[0] - length))):
+                length, checksum = length + len(piece), zlib.crc32(piece, checksum)
+            if (length, checksum) != wanted:
+                return
+            self._length, self._checksum = wanted
+
+    @property
+    def _confirmation(self) -> bytes:
+        """A line with the length of the part and the checksum of its bytes."""
+        return b"%d %d\n" % (self._length, self._checksum) if self._length else b""
+
+    def _confirm(self) -> None:
+        """Note how long the part is, and the checksum of its bytes."""
+        if self._note is not None:
+            write_all(self._note, self._confirmation)
+            self._noted = self._length
+
+    def _close_note(self) -> None:
+        note, self._note = self._note, None
+        if note is not None:
+            note.close()
 
     def _start(self) -> bytes:
         """Return the first bytes of the file, if they are looked at."""
