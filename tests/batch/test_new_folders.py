@@ -98,6 +98,28 @@ def test_each_level_above_it(
     assert disk.unsafe == []
 
 
+def test_folders_that_the_program_has_just_made(
+    server: BillingServer, disk: Disk, at_create: list[Path], tmp_path: Path
+) -> None:
+    """Programs make folders without syncing their names, and the journal is in them."""
+    out = tmp_path / "this" / "year" / "horses"
+    out.mkdir(parents=True)
+    assert len(disk.unsafe) == 3
+    with Client(KEY, server.url, poll_interval=0.005) as client:
+        assert batch.run(client, horses(1), out).done
+    assert (server.posts, at_create, disk.unsafe) == (1, [], [])
+
+
+def test_folders_of_a_ledger(server: BillingServer, at_create: list[Path], tmp_path: Path) -> None:
+    """The same holds for a ledger: without it, a name would be paid for again."""
+    folder = tmp_path / "this" / "year"
+    folder.mkdir(parents=True)
+    with Client(KEY, server.url, ledger=folder / "books" / "ledger.sqlite3") as client:
+        client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="a horse"))
+    owners = folder / "books" / "ledger.sqlite3.owners"  # without it, its owner is taken for dead
+    assert (server.posts, [path for path in at_create if path != owners]) == (1, [])
+
+
 def test_the_spool_of_a_worker(
     work: Work,
     server: BillingServer,

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+from muybridge.drivers.interrupts import ignoring_errors
+
 
 def write_all(file: BinaryIO, data: bytes) -> None:
     """Write the whole of *data* to an unbuffered *file*.
@@ -29,6 +31,21 @@ def make_folders(folder: Path, *, mode: int = 0o777) -> None:
     make_folders(folder.parent)
     folder.mkdir(mode=mode, exist_ok=True)
     sync_folders(folder.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Flush the name of *folder*, and of every folder above it, to the disk.
+
+    Whoever has just made them, such as another process or the user's program, may not have done so.
+
+    Raises:
+        OSError: The name of *folder* cannot be flushed. Those above are flushed as far as possible:
+            a user may be unable to open them, or their file system to flush them.
+    """
+    place = folder.resolve()
+    for above in place.parents:
+        with ignoring_errors(PermissionError if above == place.parent else OSError):
+            sync_folders(above)
 
 
 def sync_folders(*folders: Path) -> None:

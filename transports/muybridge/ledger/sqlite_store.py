@@ -14,7 +14,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
-from muybridge.files.durable import make_folders, sync_folders
+from muybridge.files.durable import make_folders, sync_names
 from muybridge.files.state import state_folder
 from muybridge.ledger.budget import Amounts, Measure
 from muybridge.ledger.entries import NAMED, Entry, State
@@ -220,9 +220,7 @@ class SqliteStore:
 
         folder = self.path.parent
         make_folders(folder, mode=0o700)
-        # Another process may have just made the folder, without having synced its name yet.
-        with suppress(PermissionError):  # nothing was made where this user may not even look
-            sync_folders(folder.parent)
+        sync_names(folder)
         sqlite.create(self.path, self._patience, fill)
 
     def _check(self, db: sqlite3.Connection) -> None:

@@ -57,7 +57,7 @@ from muybridge.batch.sqlite.schema import (
 from muybridge.batch.storable_values import storable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
-from muybridge.files.durable import make_folders, sync_folders
+from muybridge.files.durable import make_folders, sync_names
 from muybridge_protocol.records.convert import structure, wire_names
 from muybridge_protocol.records.json import InvalidJson
 
@@ -174,8 +174,8 @@ class SqliteJournal:
         is_new = False
         try:
             make_folders(place, mode=0o700)
+            sync_names(place)
             is_new = sqlite.create(path, patience, fill)
-            sync_folders(folder)
         except (OSError, sqlite3.Error) as error:
             if raised_by_handler(error):
                 raise
