@@ -1,4 +1,7 @@
-"""Batches: a journal, a folder of results, and their sidecars, all of them new."""
+"""Batches: a journal, a folder of results, and their sidecars, all of them new.
+
+The program has just made the folder above, and has not synced its name.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ class Batch:
         items: list[Any] = [
             {"family": "imgb", "model": "imgb-2", "prompt": horse} for horse in HORSES
         ]
+        _folder(root).parent.mkdir(exist_ok=True)  # as programs do, without syncing it
         with service.client() as client:
             batch.run(
                 client,

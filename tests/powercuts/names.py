@@ -1,4 +1,7 @@
-"""Purchases under names: `create_once`, with a budget, in a ledger that is new."""
+"""Purchases under names: `create_once`, with a budget, in a ledger that is new.
+
+The program has just made a folder above the ledger's, and has not synced its name.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +60,7 @@ class Names:
         return Service(RESPONSES, note)
 
     def run(self, service: Service, root: Path) -> None:
+        _ledger(root).parent.parent.mkdir()  # as programs do, without syncing it
         with _client(service, root) as client:
             for horse in (*HORSES, HORSES[0]):
                 with contextlib.suppress(CreateAmbiguous, Refused):
