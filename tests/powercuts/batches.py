@@ -20,7 +20,7 @@ RESPONSES: Final = {
     "refused grey": (Response.REFUSED,),
     "late dun": (Response.THROTTLED, Response.ACCEPTED),
 }
-HORSES: Final = ("bay", *RESPONSES)
+HORSES: Final = ("bay", *RESPONSES, "pinto")
 LOST: Final = 1
 """Items whose response is lost, which are ambiguous without a power cut, too."""
 
@@ -29,6 +29,7 @@ class Batch:
     """Runs a batch, one item after the other."""
 
     name: ClassVar[str] = "batch"
+    deaths: ClassVar[tuple[int, ...]] = ()
     is_steady: ClassVar[bool] = True
     concurrency: ClassVar[int] = 1
 
@@ -67,7 +68,7 @@ class Batch:
         if len(entries) != len(HORSES):
             wrong.append(f"the journal has {len(entries)} items")
         unsure = [entry for entry in entries if entry.state is State.AMBIGUOUS]
-        if len(unsure) > self.concurrency + LOST:
+        if len(unsure) > self.concurrency + LOST + len(self.deaths):
             wrong.append(f"{len(unsure)} items are ambiguous")
         results = {str(entry.path): str(entry.task_id) for entry in entries if entry.path}
         for name, task in results.items():
@@ -87,6 +88,13 @@ class Crowd(Batch):
     name: ClassVar[str] = "crowd"
     is_steady: ClassVar[bool] = False
     concurrency: ClassVar[int] = 3
+
+
+class BatchAgain(Batch):
+    """Is killed while a create is under way, and then while another is, and is resumed."""
+
+    name: ClassVar[str] = "batch-again"
+    deaths: ClassVar[tuple[int, ...]] = (1, 3)
 
 
 def _judge(service: Service, entry: Entry, told: dict[str, str]) -> list[str]:

@@ -23,6 +23,7 @@ class Pictures:
     """Downloads three pictures."""
 
     name: ClassVar[str] = "pictures"
+    deaths: ClassVar[tuple[int, ...]] = ()
     is_steady: ClassVar[bool] = True
 
     def service(self, note: Note = silent) -> Service:

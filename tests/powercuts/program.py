@@ -1,12 +1,16 @@
-"""Runs a scene in a process of its own: `python -m tests.powercuts.program SCENE FOLDER [ORDER]`.
+"""Runs a scene in processes of its own: `python -m tests.powercuts.program SCENE FOLDER NUMBER`.
 
-It marks what happens by writing to the null device, where strace sees it. With a third argument, it
-writes the order of its operations to that file, without strace.
+Its files are below the folder `root` in FOLDER. What happens is written to the file `marks`, where
+strace sees it, and where the next process of the scene finds the service's books. NUMBER says which
+process of the scene it is. With another argument, the order of its operations is added to the file
+`order`, without strace.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,14 +19,18 @@ from pathlib import Path
 from .audit import Audit
 from .disk import NOTED_NUMBER, MakeFile, MakeFolder, Operation, Write
 from .scenes import SCENES
-from .strace import MARKS, operations, trace
+from .strace import operations, trace
 
 _HERE = Path(__file__).parents[2]
 
 
-def command(name: str, root: Path, *order: Path) -> list[str]:
-    """Return the command that runs a scene with its files below *root*."""
-    return [sys.executable, "-m", "tests.powercuts.program", name, str(root), *map(str, order)]
+def commands(name: str, folder: Path, *order: str) -> Iterator[list[str]]:
+    """Yield the commands that run the processes of a scene, one after the other."""
+    (folder / "root").mkdir(parents=True)
+    (folder / "marks").touch()
+    for number in range(len(SCENES[name].deaths) + 1):
+        program = [sys.executable, "-m", "tests.powercuts.program"]
+        yield [*program, name, str(folder), str(number), *order]
 
 
 def environment() -> dict[str, str]:
@@ -38,10 +46,10 @@ def traced(name: str, folder: Path) -> list[Operation]:
     Raises:
         CannotTrace: strace cannot be run here.
     """
-    root = folder / "root"
-    root.mkdir(parents=True)
-    log = trace(command(name, root), folder / "strace.log", environment())
-    return [*_numbered(operations(log, root))]
+    logs = [
+        trace(command, folder / "strace.log", environment()) for command in commands(name, folder)
+    ]
+    return [*_numbered(operations("".join(logs), folder / "root", folder / "marks"))]
 
 
 def _numbered(found: Iterable[Operation]) -> Iterator[Operation]:
@@ -63,30 +71,35 @@ def _numbered(found: Iterable[Operation]) -> Iterator[Operation]:
 
 def ordered(name: str, folder: Path) -> list[str]:
     """Run a scene, below the new folder *folder*, and return the order of its operations."""
-    root, told = folder / "root", folder / "order"
-    root.mkdir(parents=True)
-    subprocess.run(  # noqa: S603  our own program
-        command(name, root, told), env=environment(), check=True, timeout=120
-    )
-    return told.read_text("utf-8").splitlines()
+    for command in commands(name, folder, "order"):
+        done = subprocess.run(command, env=environment(), check=False, timeout=120)  # noqa: S603  our own program
+        assert done.returncode in (0, -signal.SIGKILL)
+    return (folder / "order").read_text("utf-8").splitlines()
 
 
-def main(name: str, root: str, order: str | None = None) -> None:
-    """Run a scene."""
-    scene, files = SCENES[name], Path(root)
-    if order is None:
-        marks = os.open(MARKS, os.O_WRONLY)
+def main(name: str, place: str, number: str, order: str = "") -> None:
+    """Run a process of a scene."""
+    gc.disable()  # what removes its file when it is collected does so at the end, in each run
+    scene, folder = SCENES[name], Path(place)
+    root, marks = folder / "root", os.open(folder / "marks", os.O_RDWR)
+    audit: Audit | None = None
 
-        def mark(text: str) -> None:
-            os.write(marks, text.encode())
+    def mark(text: str) -> None:
+        os.write(marks, text.encode() + b"\n")
+        if audit is not None:
+            audit.note(f"mark {text}")
 
-        scene.run(scene.service(mark), files)
+    service = scene.service(mark)
+    service.remember(os.read(marks, 1 << 20).decode().splitlines())
+    deaths = (*scene.deaths, None)
+    service.dies_after = deaths[int(number)]
+    if not order:
+        scene.run(service, root)
         return
-    with Path(order).open("w", encoding="utf-8") as lines:
-        audit = Audit(files, lambda line: print(line, file=lines))
-        service = scene.service(lambda text: audit.note(f"mark {text}"))
-        audit.begin()
-        scene.run(service, files)
+    lines = (folder / order).open("a", encoding="utf-8", buffering=1)  # to the very end
+    audit = Audit(root, lambda line: print(line, file=lines))
+    audit.begin()
+    scene.run(service, root)
 
 
 if __name__ == "__main__":

@@ -77,8 +77,7 @@ def cuts(operations: Iterable[Operation], model: Model, seed: int) -> Iterator[C
 def judge(scene: Scene, cut: Cut) -> Fault | None:
     """Let *scene* continue after *cut*, and return what is wrong, or None."""
     service = scene.service()
-    for mark in cut.marks:
-        service.mark(mark)
+    service.remember(cut.marks)
     with _folder() as root:
         cut.state.build(root)
         try:

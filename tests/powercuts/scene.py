@@ -13,10 +13,12 @@ class Scene(Protocol):
 
     Attributes:
         name: Its name, and that of its recording.
+        deaths: With how many accepted creates each process but the last is killed.
         is_steady: Whether each run does the same in the same order.
     """
 
     name: ClassVar[str]
+    deaths: ClassVar[tuple[int, ...]]
     is_steady: ClassVar[bool]
 
     def service(self, note: Note = silent) -> Service:

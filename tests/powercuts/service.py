@@ -12,9 +12,11 @@ A mark is one line among the operations of a recording:
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final
@@ -62,6 +64,7 @@ class Service:
         saved: The names of the files that the user knows to be saved.
         posts: How many creates came in, by prompt.
         versions: Which version of a picture there is, by the task's id, if not the first.
+        dies_after: With how many accepted creates this process is killed, or None.
         breaks: After how many bytes responses with a picture break off, by the task's id.
     """
 
@@ -80,6 +83,7 @@ class Service:
         self.saved: list[str] = []
         self.posts: Counter[str] = Counter()
         self.versions: Counter[str] = Counter()
+        self.dies_after: int | None = None
         self.breaks: dict[str, int] = {}
 
     def client(self, **options: Any) -> Client:
@@ -87,8 +91,19 @@ class Service:
         transport = FakeTransport(otherwise=self.answer)
         return Client(KEY, URL, transport=transport, clock=VirtualClock(), **options)
 
+    def remember(self, marks: Iterable[str]) -> None:
+        """Book what earlier marks say."""
+        for mark in marks:
+            self._book(mark)
+
     def mark(self, text: str) -> None:
-        """Book what a mark says, and leave it."""
+        """Book what happens, and leave a mark of it."""
+        self._book(text)
+        self._note(text)
+        if text.startswith("accepted") and sum(map(len, self.accepted.values())) == self.dies_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _book(self, text: str) -> None:
         kind, _, rest = text.partition(" ")
         match kind:
             case "accepted":
@@ -106,7 +121,6 @@ class Service:
                 self.versions[rest] += 1
             case _:
                 raise ValueError(text)
-        self._note(text)
 
     def response_to(self, prompt: str) -> Response:
         """Return the response to the next create of *prompt*."""

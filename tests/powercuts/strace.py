@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,9 +24,6 @@ from .disk import (
     Write,
     folder_of,
 )
-
-MARKS: Final = os.devnull
-"""Where a program writes its marks, so that they are among its system calls."""
 
 _READING: Final = "read", "lseek"
 _CHANGING: Final = (
@@ -71,18 +68,20 @@ def trace(command: Sequence[str], log: Path, environment: dict[str, str]) -> str
         )
     except FileNotFoundError as error:
         raise CannotTrace("there is no strace: install it, on Debian with apt-get") from error
-    if done.returncode != 0:
+    if done.returncode not in (0, -signal.SIGKILL):  # strace ends as the program does
         raise CannotTrace(done.stderr)
     return log.read_text("ascii")
 
 
-def operations(log: str, root: Path) -> Iterator[Operation]:
-    """Yield the operations below *root* and the marks, in the order in which they were completed.
+def operations(log: str, root: Path, marks: Path) -> Iterator[Operation]:
+    """Yield the operations below *root*, in the order in which they were completed.
+
+    Each line that is written to the file *marks* is a mark among them.
 
     Raises:
         NotImplementedError: The program did what the model does not have.
     """
-    reader = _Reader(str(root))
+    reader = _Reader(str(root), str(marks))
     for line in _whole_lines(log):
         call = _CALL.fullmatch(line)
         if call is not None:
@@ -107,9 +106,11 @@ class _Reader:
 
     Args:
         root: The folder of interest.
+        marks: The file with the marks.
     """
 
     root: str
+    marks: str
     _offsets: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     _known: set[str] = attrs.field(factory=lambda: {""}, init=False)
 
@@ -124,8 +125,8 @@ class _Reader:
                 self._offsets[number] = self._offsets.get(number, 0) + told
             case "lseek":
                 self._offsets[number] = told
-            case "write" if handle is not None and _text(handle[2]) == MARKS:
-                yield Mark(_data(arguments).decode())
+            case "write" if handle is not None and _text(handle[2]) == self.marks:
+                yield Mark(_data(arguments).decode().rstrip())
             case "write":
                 offset = self._offsets.get(number, 0)
                 self._offsets[number] = offset + told
