@@ -50,3 +50,10 @@ def test_something_happens_in_a_recording(name: str) -> None:
     if name == "pictures":
         wanted = {"saved", "changed"}
     assert marks == wanted
+
+
+def test_the_figure_in_the_documentation() -> None:
+    """The page about safety says after how many operations the power is cut."""
+    operations = sum(len(load(name)) for name in SCENES)
+    page = Path(__file__).parents[2] / "docs" / "safety.md"
+    assert f"after each of {operations:,} operations" in page.read_text("utf-8")
