@@ -6,13 +6,16 @@ machine, so these tests do what the ALICE and CrashMonkey papers did for databas
 
 1. `strace` records what a program asks of the system: which files and folders it makes, writes,
    renames, removes and syncs, and in between, when a request reaches the service and what the user
-   is told. The programs are in `scenes/`; their recordings, in `recordings/`.
+   is told. The programs are the scenes: `batches.py`, `names.py` and `pictures.py`. Their
+   recordings are in `recordings/`.
 2. The recording is cut after each operation. `disk.py` knows what is certainly on the disk then,
    and what is *pending*: data and names that were not synced yet. From both it builds the states in
    which the next start may find the disk.
 3. In each state the library itself continues: it opens the files, sends what is left to send, and
    downloads the rest, from a service that remembers what it has accepted before the cut.
-4. The scene judges the result by the service's books and by what the user was told.
+4. The scene judges the result by the service's books, by what the user was told, and by what was
+   certainly on the disk: no request or name is paid for twice, no id is lost, nothing that was paid
+   for counts as not sent, and every file under its final name is whole.
 
 **Two models of a disk.** Both keep what was synced: they assume that the disk does what it is
 asked. Both write sectors of 512 bytes whole or not at all, and order nothing between sectors.

@@ -41,8 +41,7 @@ _BEGUN: Final = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>")
 _RESUMED: Final = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)")
 _CALL: Final = re.compile(r"\d+ +(\w+)\((.*)\) += (\d+)(?:<(.*)>)?.*")
 _BYTES: Final = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
-_HANDLE: Final = re.compile(r"(\d+)<((?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
-_DELETED: Final = " (deleted)"
+_HANDLE: Final = re.compile(r"(\d+)<((?:\\x[0-9a-f]{2})*)>(\(deleted\))?")
 
 
 class CannotTrace(Exception):
@@ -117,7 +116,7 @@ class _Reader:
     def read(self, call: str, arguments: str, told: int, told_path: str) -> Iterator[Operation]:
         handle = _HANDLE.match(arguments)
         number = int(handle[1]) if handle else -1
-        path = self._inside(_text(handle[2])) if handle and _DELETED not in arguments else None
+        path = None if handle is None or handle[3] else self._inside(_text(handle[2]))
         match call:
             case "open" | "openat" | "creat":
                 yield from self._open(arguments, told, self._inside(told_path))
