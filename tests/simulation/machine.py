@@ -1,0 +1,231 @@
+"""The machine that a world's processes run on: its clocks, threads, locks, files and databases.
+
+Within `running`, the parts of Python's standard library that wait, or that tell the time, or that
+draw random numbers, are those of the world. The product is not changed, and no private name of it
+is used.
+
+SQLite's files are real. A world never lets SQLite wait: where it would, the actor stalls until
+somebody has ended a transaction. Before each statement another actor may go on, and so between
+BEGIN and COMMIT, too. The disk may be full, the file locked or read-only, and a COMMIT may report
+an error, although everything is on the disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import random
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Final
+from unittest.mock import patch
+
+import attrs
+
+from .world import FOREVER, World
+
+_connect: Final = sqlite3.connect
+_flock: Final = fcntl.flock
+
+
+@attrs.define(eq=False)
+class Machine:
+    """What the world puts in place of the standard library's parts.
+
+    Args:
+        world: The world.
+        faults: How often a statement fails, from 0 to 1.
+    """
+
+    world: World
+    faults: float = 0.0
+    transactions: int = 0
+    """How many have ended: those that wait for a lock try again."""
+    strike: Callable[[str], None] = lambda _: None
+    """Called before each statement, with its first word."""
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Run the product on this machine until the context ends."""
+        chances = random.Random(self.world.random.getrandbits(64))  # noqa: S311  of a world
+        before = random.getstate()
+        gc.disable()
+        with ExitStack() as stack:
+            for owner, name, part in (
+                (time, "monotonic", lambda: self.world.now),
+                (time, "time", lambda: self.world.wall),
+                (time, "sleep", self._sleep),
+                (secrets, "token_bytes", lambda size=32: chances.randbytes(size)),
+                (secrets, "token_hex", lambda size=32: chances.randbytes(size).hex()),
+                (threading, "Lock", lambda: Lock(self.world)),
+                (threading, "RLock", lambda: Lock(self.world)),
+                (threading, "Event", lambda: Event(self.world)),
+                (sqlite3, "connect", self._connect),
+                (fcntl, "flock", self._flock),
+            ):
+                stack.enter_context(patch.object(owner, name, part))
+            random.seed(chances.getrandbits(64))
+            try:
+                yield
+            finally:
+                random.setstate(before)
+                gc.enable()
+
+    def has_moved(self, seen: int) -> bool:
+        """Whether a transaction has ended since so many had been *seen*."""
+        return self.transactions > seen
+
+    def _sleep(self, seconds: float) -> None:
+        self.world.stall(self.world.now + seconds)
+
+    def _flock(self, file: Any, operation: int) -> None:
+        self.world.breathe()
+        _flock(file, operation)
+        actor = self.world.current
+        if actor is not None and operation & fcntl.LOCK_EX:
+            actor.process.on_death.append(lambda: file.closed or _flock(file, fcntl.LOCK_UN))
+
+    def _connect(self, path: Any, timeout: float = 5.0, **settings: Any) -> sqlite3.Connection:
+        self.world.breathe()
+        db = _connect(path, timeout=0, factory=Connection, **settings)
+        assert isinstance(db, Connection)
+        db.machine, db.patience = self, timeout
+        actor = self.world.current
+        if actor is not None:
+            actor.process.on_death.append(db.die)
+        return db
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose statements are steps of the world."""
+
+    machine: Machine
+    patience: float
+    _cursor: sqlite3.Cursor | None = None
+    """The last one, which may hold a lock as long as rows are left."""
+
+    def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+        """Execute a statement, once the lock that it needs is free."""
+        machine, world = self.machine, self.machine.world
+        world.breathe()
+        word = sql.split(maxsplit=1)[0].upper()
+        machine.strike(word)
+        end = world.now + self.patience
+        fault = self._fault(word)
+        while True:
+            try:
+                cursor = super().execute(sql, *arguments)
+                break
+            except sqlite3.OperationalError as error:
+                seen = machine.transactions
+                if "locked" not in str(error) or world.now >= end or world.current is None:
+                    raise
+                world.count("a transaction waits for another")
+                world.stall(min(end, world.now + 0.1), partial(machine.has_moved, seen))
+        self._cursor = cursor
+        if word in ("COMMIT", "ROLLBACK"):
+            machine.transactions += 1
+        world.breathe()
+        if fault is not None:
+            raise fault
+        return cursor
+
+    def close(self) -> None:
+        """Close it."""
+        self._cursor = None
+        super().close()
+        self.machine.transactions += 1
+
+    def die(self) -> None:
+        """Release its locks, as the system does when its process dies."""
+        if self._cursor is not None:
+            self._cursor.close()
+        self.close()
+
+    def _fault(self, word: str) -> sqlite3.OperationalError | None:
+        """Raise an error, or return one that is to be raised after the statement."""
+        machine, world = self.machine, self.machine.world
+        if word not in _WRITING or world.current is None or not world.chance(machine.faults):
+            return None
+        said = world.random.choice(
+            ("database or disk is full", "disk I/O error", "database is locked")
+        )
+        late = word == "COMMIT" and world.chance(0.5)
+        what = "a commit reports an error, and is on the disk" if late else f"{word} fails"
+        world.count(what)
+        world.tell(f"{what}: {said}")
+        error = sqlite3.OperationalError(said)
+        if late:
+            return error
+        raise error
+
+
+_WRITING: Final = frozenset({"BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT"})
+
+
+class Lock:
+    """A lock between the threads of a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._owner: object = None
+        self._depth = 0
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002
+        """Wait for the lock."""
+        me = self._world.current
+        self._world.breathe()
+        if self._owner is not None and me is not None and blocking:
+            until = FOREVER if timeout < 0 else self._world.now + timeout
+            self._world.stall(until, lambda: self._owner is None)
+        if self._owner is not None:
+            return False
+        self._owner = me or self
+        return True
+
+    def release(self) -> None:
+        """Release it."""
+        self._owner = None
+
+    def locked(self) -> bool:
+        """Whether somebody has it."""
+        return self._owner is not None
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+class Event:
+    """An event between the threads of a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Let those go on that wait for it."""
+        self._is_set = True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for it."""
+        until = FOREVER if timeout is None else self._world.now + timeout
+        self._world.stall(until, self.is_set)
+        return self._is_set
