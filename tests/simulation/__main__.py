@@ -8,7 +8,8 @@ import threading
 import time
 import traceback
 
-from . import names
+from . import campaign
+from .plan import Plan
 
 
 def main() -> None:
@@ -19,7 +20,8 @@ def main() -> None:
     failures: list[tuple[int, str]] = []
     for seed in range(first, first + number):
         try:
-            world = names.run(names.Plan(seed=seed), story=number == 1)
+            story: list[str] | None = [] if number == 1 else None
+            world = campaign.run(Plan.drawn(seed, "names"), story=story)
         except AssertionError as error:
             failures.append((seed, str(error)))
             traceback.print_exc()

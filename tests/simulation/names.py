@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -23,25 +21,9 @@ from muybridge.ledger import LedgerUnusable, OnceUnderWay, State, open_ledger
 from .clients import Program, program
 from .machine import Machine
 from .network import Network
+from .plan import Plan
 from .service import HARMLESS, HOST, Create, SimulatedService
 from .world import Actor, Cancelled, Process, World
-
-
-@attrs.frozen(kw_only=True)
-class Plan:
-    """What a world is like."""
-
-    seed: int
-    programs: int = 2
-    tasks: int = 4
-    names: int = 3
-    calls: int = 3
-    budget: int | None = 5
-    network: float = 0.1
-    service: float = 0.3
-    disk: float = 0.02
-    kills: float = 0.002
-    cancellations: float = 0.002
 
 
 @attrs.define
@@ -51,23 +33,9 @@ class Told:
     ends: defaultdict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
 
 
-def run(plan: Plan, *, story: bool = False) -> World:
-    """Run a world, and judge it."""
-    world = World(plan.seed)
-    if story:
-        world.story = []
-    root = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    machine = Machine(world, plan.disk)
-    try:
-        with machine.running():
-            _live(plan, world, machine, root / "ledger.sqlite3")
-            world.close()
-    finally:
-        shutil.rmtree(root)
-    return world
-
-
-def _live(plan: Plan, world: World, machine: Machine, ledger: Path) -> None:
+def live(plan: Plan, world: World, machine: Machine, root: Path) -> None:
+    """Live a world, and judge it."""
+    ledger = root / "ledger.sqlite3"
     network = Network(world, plan.network)
     service = SimulatedService(world, plan.service)
     network.hosts[HOST] = (Process("service"), service.accept)

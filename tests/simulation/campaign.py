@@ -1,0 +1,52 @@
+"""Many worlds: what each plan makes, and what all of them have seen.
+
+A kind of world is a function that lives one: it starts the programs of the plan, lets the world run
+until they have ended, and has the judges look at what the service charged and what the users were
+told. It raises `judges.Verdict` if something is wrong.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from . import names
+from .machine import Machine
+from .plan import Plan
+from .world import World
+
+Live = Callable[[Plan, World, Machine, Path], None]
+
+KINDS: Final[dict[str, Live]] = {"names": names.live}
+"""How each kind of world is lived, in a folder of its own."""
+
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it
+
+
+def run(plan: Plan, *, story: list[str] | None = None) -> World:
+    """Run the world of *plan*, and judge it.
+
+    Args:
+        plan: What it is like.
+        story: Where to tell what happens, or None.
+
+    Raises:
+        Verdict: A judge has found something wrong.
+        AssertionError: The world is stuck.
+    """
+    world = World(plan.seed)
+    world.story = story
+    root = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
+    machine = Machine(world, plan.disk)
+    try:
+        with machine.running():
+            try:
+                KINDS[plan.kind](plan, world, machine, root)
+            finally:
+                world.close()
+    finally:
+        shutil.rmtree(root)
+    return world
