@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import traceback
 from pathlib import Path
 
 import attrs
@@ -18,7 +19,7 @@ from muybridge.wire.http1.transport import Http1Transport
 from .network import Network, SimulatedLoop
 from .runtime import SimulatedRuntime
 from .service import KEY, URL
-from .world import Process, World
+from .world import Actor, Process, World
 
 
 @attrs.define(eq=False)
@@ -29,13 +30,51 @@ class Program:
         process: The process.
         client: The client.
         runtime: What it waits with.
+        dedupe: Whether identical requests share a task.
         tasks: The ids that the user was told.
+        actors: Its tasks.
     """
 
     process: Process
     client: DrivenClient
     runtime: SimulatedRuntime
+    dedupe: bool
     tasks: set[str]
+    actors: list[Actor] = attrs.field(factory=list[Actor])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of its tasks have ended."""
+        return all(actor.done for actor in self.actors)
+
+
+class Sinks(logging.Handler):
+    """Every place where people read what the client shows: events, log records and errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def createLock(self) -> None:  # noqa: N802  logging's name
+        """Have none: only one actor goes on at a time."""
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a log record."""
+        self.lines.append(f"{record.getMessage()} {record.__dict__!r}")
+
+    def event(self, event: object) -> None:
+        """Take an event."""
+        self.lines.append(repr(event))
+
+    def error(self, error: BaseException) -> None:
+        """Take an error that a call has raised, with its notes and causes."""
+        self.lines += (repr(error), *traceback.format_exception(error))
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the key is in any of them."""
+        return any(KEY in line for line in self.lines)
 
 
 def program(
@@ -45,8 +84,9 @@ def program(
     *,
     ledger: Path | None = None,
     budget: Budget | None = None,
+    dedupe: bool = False,
     timeout: float = 60.0,
-    on_submitted: Callable[[Task], None] | None = None,
+    sinks: Sinks | None = None,
 ) -> Program:
     """Return a new process with a client."""
     process = Process(name)
@@ -58,13 +98,13 @@ def program(
 
     def tell(task: Task) -> None:
         tasks.add(task.id)
-        world.tell(f"{name} is told of {task.id}")
-        if on_submitted is not None:
-            on_submitted(task)
+        world.tell(f"is told of {task.id}")
 
     transport = type("SimulatedTransport", (Http1Transport,), {})()
     transport.event_loop = SimulatedLoop(world, network)
     calls = Calls(service=service, timeout=timeout, poll_interval=None)
-    books = read_books(budget, ledger, credentials, prices=None, dedupe=False)
-    driver = Driver(transport, credentials, Listeners(tell, None), runtime, calls.next_polls, books)
-    return Program(process, DrivenClient(calls, driver, owns_transport=True), runtime, tasks)
+    books = read_books(budget, ledger, credentials, prices=None, dedupe=dedupe)
+    listeners = Listeners(tell, None if sinks is None else sinks.event)
+    driver = Driver(transport, credentials, listeners, runtime, calls.next_polls, books)
+    client = DrivenClient(calls, driver, owns_transport=True)
+    return Program(process, client, runtime, dedupe, tasks)

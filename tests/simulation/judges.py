@@ -1,6 +1,40 @@
-"""The judges: what must be true of every world, whatever went wrong in it."""
+"""The judges: what must be true of every world, whatever went wrong in it.
+
+They compare two things only: what the service has accepted and charged, and what the users were
+told, by calls, events, errors and the ledger. Nothing inside the product is asked.
+
+Safety holds at every moment. Liveness holds once the faults have stopped: then everything settles,
+and nothing is left in doubt without a fault that explains the doubt.
+"""
 
 from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from muybridge import (
+    CreateAmbiguous,
+    MuybridgeError,
+    NotSent,
+    OverBudget,
+    ServiceError,
+)
+from muybridge.ledger import Entry, LedgerUnusable, State
+from muybridge_protocol.families.imgb import IMGB
+
+from .clients import Program, Sinks
+from .network import Network
+from .plan import Plan
+from .service import HARMLESS, KEY, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
+from .world import Actor, Cancelled, World
+
+DAY: Final = 86_400
+SETTLED: Final = 900.0
+"""Seconds within which everything ends once the faults have stopped."""
 
 
 class Verdict(AssertionError):
@@ -21,3 +55,331 @@ def require(judge: str, holds: object, finding: str) -> None:
     """Raise the *judge*'s verdict unless what it asks for holds."""
     if not holds:
         raise Verdict(judge, finding)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Told:
+    """What a call told its user about one request.
+
+    Args:
+        program: Whose call it was.
+        actor: The task that called.
+        prompt: The request, or None if the call creates nothing.
+        began: The world's step in which it began.
+        ended: The step in which it ended.
+        task: The id that it told, or None.
+        error: What it raised, or None.
+    """
+
+    program: Program
+    actor: Actor
+    prompt: str | None
+    began: int
+    ended: int
+    task: str | None
+    error: BaseException | None
+
+    def sent(self, create: Create) -> bool:
+        """Whether the call has sent *create*."""
+        sender = create.sender
+        return (
+            sender is not None
+            and create.prompt == self.prompt
+            and self.began <= create.step <= self.ended
+            and (sender is self.actor or sender.name.startswith(f"{self.actor.name}."))
+        )
+
+
+@attrs.define(kw_only=True, eq=False)
+class Evidence:
+    """What the judges look at."""
+
+    plan: Plan
+    world: World
+    network: Network
+    service: SimulatedService
+    sinks: Sinks
+    root: Path
+    programs: list[Program] = attrs.field(factory=list[Program])
+    told: list[Told] = attrs.field(factory=list[Told])
+    cancelled: dict[Actor, int] = attrs.field(factory=dict[Actor, int])
+    """The step in which each task was cancelled that was."""
+    jumps: list[float] = attrs.field(factory=list[float])
+    """When the wall clock has jumped."""
+    released: set[Create] = attrs.field(factory=set[Create])
+    """The creates that a person knows were not accepted."""
+    resubmitted: set[Create] = attrs.field(factory=set[Create])
+    """The creates that a person has allowed to be sent again."""
+    entries: list[Entry] = attrs.field(factory=list[Entry])
+    """The ledger, once everything has ended."""
+
+    @property
+    def charges(self) -> list[Create]:
+        """The creates that may have been accepted."""
+        return [
+            create
+            for create in self.service.creates
+            if create.fate not in HARMLESS and create not in self.released
+        ]
+
+    def may(self, *faults: str) -> bool:
+        """Whether any of these faults strikes in the plan."""
+        return not self.plan.faults.isdisjoint(faults)
+
+
+def paid_once(evidence: Evidence) -> None:
+    """Look for a request that was sent again although it may have been accepted."""
+    by_prompt: dict[str, list[Create]] = defaultdict(list)
+    for create in evidence.charges:
+        if create not in evidence.resubmitted:
+            by_prompt[create.prompt].append(create)
+    for prompt, creates in by_prompt.items():
+        fates = [one.fate or "acceptance" for one in creates]
+        require("paid once", len(creates) == 1, f"{prompt!r} was sent for: {', '.join(fates)}")
+
+
+def within_budget(evidence: Evidence) -> None:
+    """Look for more accepted creates than the budget permits."""
+    plan = evidence.plan
+    if plan.budget is None or plan.per is not None:
+        return
+    charged = len(evidence.charges)
+    require(
+        "within budget",
+        charged <= plan.budget,
+        f"{charged} creates may be charged, and the budget is {plan.budget}",
+    )
+
+
+def within_days(evidence: Evidence) -> None:
+    """Look for a day on which more was spent than its budget permits."""
+    plan = evidence.plan
+    if plan.budget is None or plan.per is None:
+        return
+    days = Counter(
+        entry.time // DAY for entry in evidence.entries if entry.state is not State.RELEASED
+    )
+    require(
+        "within budget",
+        all(spent <= plan.budget for spent in days.values()),
+        f"spent by day: {days}, and the budget is {plan.budget}",
+    )
+
+
+def ids_told(evidence: Evidence) -> None:
+    """Look for an id that a living process has read, and that its user was not told."""
+    owners = {actor: each for each in evidence.programs for actor in each.actors}
+    for create in evidence.service.creates:
+        if create.task is None or create.fate in WORDLESS or not create.is_read():
+            continue
+        sender = create.sender
+        if sender is None or not sender.process.alive:
+            continue
+        who = owners.get(sender)
+        everybody = [who] if who else [each for each in evidence.programs]
+        require(
+            "ids told",
+            any(create.task in each.tasks for each in everybody),
+            f"{create.task} was read by {sender.name}, and nobody was told",
+        )
+        for told in evidence.told:
+            if told.sent(create) and not isinstance(told.error, Cancelled):
+                require(
+                    "ids told",
+                    told.task == create.task,
+                    f"{told.actor.name} asked for {create.prompt!r}, which became {create.task}, "
+                    f"and was told {told.task or repr(told.error)}",
+                )
+
+
+def ids_true(evidence: Evidence) -> None:
+    """Look for an id that is not that of the request."""
+    accepted = evidence.service.accepted
+    for told in evidence.told:
+        if told.task is not None and told.prompt is not None:
+            require(
+                "ids true",
+                told.task in accepted[told.prompt],
+                f"{told.prompt!r} became {accepted[told.prompt]}, and {told.task} was told",
+            )
+
+
+def nothing_denied(evidence: Evidence) -> None:
+    """Look for a request that was called unsent or refused, and may be charged."""
+    for told in evidence.told:
+        error = told.error
+        is_denial = isinstance(error, MuybridgeError) and not isinstance(error, CreateAmbiguous)
+        if not is_denial or told.task is not None or told.prompt is None:
+            continue
+        for create in evidence.service.creates:
+            require(
+                "nothing denied",
+                not told.sent(create) or create.fate in HARMLESS,
+                f"{told.prompt!r} was said to be {type(error).__name__}, and met: "
+                f"{create.fate or 'acceptance'}",
+            )
+
+
+def doubts_explained(evidence: Evidence) -> None:
+    """Look for a doubt, a failure or a refusal without a fault that explains it."""
+    slow = evidence.may("stalls", "jumps")
+    uncertain = {one.prompt for one in evidence.service.creates if one.fate in UNCERTAIN}
+    harmless = {one.prompt for one in evidence.service.creates if one.fate in HARMLESS}
+    broken = bool(evidence.network.broken)
+    left = evidence.may("kills", "disk") or slow or broken
+    for told in evidence.told:
+        if told.prompt is None or told.task is not None:
+            continue
+        match told.error:
+            case CreateAmbiguous():
+                explained = left or told.prompt in uncertain
+            case OverBudget():
+                explained = evidence.plan.budget is not None
+            case NotSent():
+                explained = evidence.may("network") or slow
+            case LedgerUnusable():
+                explained = evidence.may("disk") or slow
+            case ServiceError():
+                explained = told.prompt in harmless
+            case _:
+                continue
+        require(
+            "doubts explained",
+            explained,
+            f"{told.actor.name} was told {told.error!r} of {told.prompt!r}, and nothing explains it",
+        )
+    names = {entry.name for entry in evidence.entries if entry.state is State.AMBIGUOUS}
+    for name in names - {None} - uncertain:
+        require("doubts explained", left, f"{name!r} is ambiguous, and nothing explains it")
+
+
+def polls_paced(evidence: Evidence) -> None:
+    """Look for polls that one call has sent faster than the family's pace."""
+    last: dict[tuple[Actor, str], float] = {}
+    for poll in evidence.service.polls:
+        before = last.pop((poll.sender, poll.task), None)
+        if not poll.is_last:
+            last[poll.sender, poll.task] = poll.at
+        if before is None or any(before <= jump <= poll.at for jump in evidence.jumps):
+            continue
+        require(
+            "polls paced",
+            poll.at - before >= IMGB.pacing.shortest - 1e-3,
+            f"{poll.sender.name} polled {poll.task} at {before:g} and at {poll.at:g}",
+        )
+
+
+def cancellations_heard(evidence: Evidence) -> None:
+    """Look for a task that goes on to send after it was cancelled."""
+    for actor, step in evidence.network.opened:
+        cancelled = evidence.cancelled.get(actor)
+        require(
+            "cancellations heard",
+            cancelled is None or step <= cancelled,
+            f"{actor.name} was cancelled in step {cancelled}, and opened a connection in {step}",
+        )
+    for told in evidence.told:
+        cancelled = evidence.cancelled.get(told.actor)
+        if cancelled is not None and told.began > cancelled:
+            require(
+                "cancellations heard",
+                isinstance(told.error, Cancelled),
+                f"{told.actor.name} was cancelled, and then made a call",
+            )
+
+
+def errors_known(evidence: Evidence) -> None:
+    """Look for an error that no documentation names."""
+    for each in evidence.programs:
+        for actor in each.actors:
+            if actor.error is not None and not isinstance(actor.error, Cancelled):
+                raise Verdict("errors known", f"{actor.name}: {actor.error!r}") from actor.error
+
+
+def ledger_complete(evidence: Evidence) -> None:
+    """Look for a create that may be charged, and that the ledger does not count."""
+    spent = [entry for entry in evidence.entries if entry.state is not State.RELEASED]
+    charges = evidence.charges
+    require(
+        "ledger complete",
+        len(spent) >= len(charges),
+        f"{len(charges)} creates may be charged, and the ledger counts {len(spent)}",
+    )
+    named = {entry.name: entry for entry in spent if entry.state is not State.RESUBMITTED}
+    by_task = {entry.task.id: entry for entry in evidence.entries if entry.task is not None}
+    once = {told.prompt for told in evidence.told if told.prompt and told.prompt in named}
+    for create in charges:
+        if create in evidence.resubmitted:
+            continue
+        entry = named.get(create.prompt)
+        if create.prompt.startswith("horse"):
+            require("ledger complete", entry, f"{create.prompt!r} is not in the ledger")
+        if entry is not None and create.prompt in once:
+            require(
+                "ledger complete",
+                entry.state in (State.ACCEPTED, State.AMBIGUOUS),
+                f"{create.prompt!r} was sent, and its entry is {entry.state}",
+            )
+            task = entry.task
+            require(
+                "ledger complete",
+                task is None or task.id == create.task,
+                f"{create.prompt!r} became {create.task}, and its entry has {task}",
+            )
+    for told in evidence.told:
+        if told.task is not None and told.prompt is not None and told.program.process.alive:
+            require(
+                "ledger complete",
+                told.task in by_task,
+                f"{told.actor.name} was told {told.task}, and the ledger does not know it",
+            )
+
+
+def nothing_open(evidence: Evidence) -> None:
+    """Look for an entry that is still armed when everything has ended."""
+    for entry in evidence.entries:
+        require("nothing open", entry.state is not State.ARMED, f"{entry} is still armed")
+
+
+def key_hidden(evidence: Evidence) -> None:
+    """Look for the key in what people read, and in files."""
+    require("key hidden", not evidence.sinks.has_key, "the key is in an event, log or error")
+    require(
+        "key hidden", KEY.encode() not in evidence.service.heard, "the key is in a target or body"
+    )
+    for path in evidence.root.rglob("*"):
+        if path.is_file():
+            require("key hidden", KEY.encode() not in path.read_bytes(), f"the key is in {path}")
+
+
+def results_whole(evidence: Evidence) -> None:
+    """Look for a saved result that is not what the service has."""
+    for path in evidence.root.glob("results*/*.png"):
+        require(
+            "results whole",
+            path.read_bytes() == PNG + path.stem.encode(),
+            f"{path.name} is not what the service has",
+        )
+
+
+Judge = Callable[[Evidence], None]
+
+ALWAYS: Final[Sequence[Judge]] = (paid_once, within_budget)
+"""Those that look whenever the service has been asked to create something."""
+AT_THE_END: Final[Sequence[Judge]] = (
+    errors_known,
+    paid_once,
+    within_budget,
+    ids_told,
+    ids_true,
+    nothing_denied,
+    cancellations_heard,
+    polls_paced,
+    key_hidden,
+    results_whole,
+    ledger_complete,
+    nothing_open,
+    within_days,
+    doubts_explained,
+)
+"""Those that look once everything has ended."""

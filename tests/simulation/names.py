@@ -1,140 +1,427 @@
-"""Worlds in which several processes pay once under a name, within a budget, from one ledger."""
+"""Worlds in which several processes pay once under a name, within a budget, from one ledger.
+
+Programs start one after another, and again after a kill. Their tasks create: once under a name that
+all of them share, once for identical requests, or plainly, alone or many in one run. Some wait for
+the result and save it. Meanwhile whatever the plan has in store happens: the network and the
+service fail, statements fail, processes are killed, tasks are cancelled, Ctrl-C is pressed, clocks
+jump and the machine is busy.
+
+Then the faults stop. What was under way has to end in time, a new program has to find everything
+in order, and a person decides truthfully about what is ambiguous.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-
-import attrs
+from typing import Final
 
 from muybridge import (
     Budget,
     CreateAmbiguous,
     ImgbRequest,
-    NotSent,
+    MuybridgeError,
     OverBudget,
-    Refused,
+    Result,
+    ServiceError,
+    Task,
 )
-from muybridge.ledger import LedgerUnusable, OnceUnderWay, State, open_ledger
+from muybridge.ledger import Entry, State, open_ledger
 
-from .clients import Program, program
+from .clients import Program, Sinks, program
+from .judges import ALWAYS, AT_THE_END, SETTLED, Evidence, Told, require
 from .machine import Machine
 from .network import Network
 from .plan import Plan
-from .service import HARMLESS, HOST, Create, SimulatedService
+from .service import HOST, SimulatedService
 from .world import Actor, Cancelled, Process, World
 
-
-@attrs.define
-class Told:
-    """What the users were told about each name."""
-
-    ends: defaultdict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
+_MOST_PROGRAMS: Final = 6
+_WALL_JUMPS: Final = (-3 * 86_400.0, -3600.0, -1.0, 1.0, 3600.0, 3 * 86_400.0)
+_SLEEPS: Final = (600.0, 7200.0)
+_BUSY: Final = (0.1, 1.0, 5.0, 40.0)
 
 
 def live(plan: Plan, world: World, machine: Machine, root: Path) -> None:
     """Live a world, and judge it."""
-    ledger = root / "ledger.sqlite3"
-    network = Network(world, plan.network)
-    service = SimulatedService(world, plan.service)
-    network.hosts[HOST] = (Process("service"), service.accept)
-    budget = None if plan.budget is None else Budget(creates=plan.budget)
-    programs = [
-        program(world, network, f"program {n + 1}", ledger=ledger, budget=budget)
-        for n in range(plan.programs)
-    ]
-    told = Told()
-    actors: list[Actor] = [
-        each.runtime.start(
-            partial(_buy, world, each, plan, told), f"{each.process.name}, task {n + 1}"
+    _History(plan, world, machine, root).live()
+
+
+class _History:
+    """One world, from the first program to the verdict."""
+
+    def __init__(self, plan: Plan, world: World, machine: Machine, root: Path) -> None:
+        self.plan = plan
+        self.world = world
+        self.machine = machine
+        self.root = root
+        self.ledger = root / "ledger.sqlite3"
+        self.network = Network(world, plan.network)
+        self.service = SimulatedService(world, plan.service)
+        self.network.hosts[HOST] = (Process("service"), self.service.accept)
+        self.evidence = Evidence(
+            plan=plan,
+            world=world,
+            network=self.network,
+            service=self.service,
+            sinks=Sinks(),
+            root=root,
         )
-        for each in programs
-        for n in range(plan.tasks)
-    ]
+        self.budget = None if plan.budget is None else Budget(creates=plan.budget, per=plan.per)
+        self.is_calm = False
+        self.calm_from = world.random.choice((50.0, 300.0, 2000.0))
+        self.awaited: list[Actor] = []
+        self.judged = 0
 
-    def disturb() -> None:
-        if world.chance(plan.kills):
-            living = [each.process for each in programs if each.process.alive]
-            if len(living) > 1:
-                world.kill(world.random.choice(living))
-        if world.chance(plan.cancellations):
-            actor = world.random.choice(actors)
-            world.count("cancellation")
-            world.tell(f"{actor.name} is cancelled")
-            actor.cancel()
-        _judge_always(service, plan)
+    def live(self) -> None:
+        """Live it, and judge it."""
+        world = self.world
+        for _ in range(self.plan.programs):
+            self.begin()
+        world.disturb = self.disturb
+        self.wait()
+        self.calm()
+        world.disturb = self.judge_always
+        require(
+            "settled in time",
+            world.now <= self.calm_from + SETTLED,
+            f"the faults stopped at {self.calm_from:g}, and it took until {world.now:g}",
+        )
+        self.look_after()
+        self.evidence.entries = self.entries()
+        for judge in AT_THE_END:
+            judge(self.evidence)
+        self.decide()
 
-    world.disturb = disturb
-    world.run(*actors)
-    world.disturb = lambda: None
-    # Everything is well from here on.
-    network.faults = service.faults = machine.faults = 0.0
-    for actor in actors:
-        if actor.error is not None and not isinstance(actor.error, Cancelled):
-            raise actor.error
-    for each in programs:
-        if each.process.alive:
-            world.kill(each.process)
-    _judge_end(service, told, ledger)
+    def begin(self) -> None:
+        """Start a program."""
+        programs = self.evidence.programs
+        each = self.program(f"program {len(programs) + 1}", dedupe=self.world.chance(0.3))
+        self.world.tell(f"{each.process.name} starts")
+        for number in range(self.plan.tasks):
+            name = f"{each.process.name}, task {number + 1}"
+            each.actors.append(each.runtime.start(partial(self.work, each, name), name))
+        self.awaited += each.actors
 
+    def program(self, name: str, *, dedupe: bool = False) -> Program:
+        """Return a new program without tasks."""
+        made = program(
+            self.world,
+            self.network,
+            name,
+            ledger=self.ledger,
+            budget=self.budget,
+            dedupe=dedupe,
+            sinks=self.evidence.sinks,
+        )
+        self.evidence.programs.append(made)
+        return made
 
-async def _buy(world: World, who: Program, plan: Plan, told: Told) -> None:
-    for _ in range(plan.calls):
-        name = f"horse {world.random.randrange(plan.names)}"
-        said = "cancelled"
+    def wait(self) -> None:
+        """Let the world go on until every task has ended, those of restarted programs, too."""
+        while pending := [one for one in self.awaited if not one.done and one.process.alive]:
+            self.world.run(*pending)
+
+    # What the programs do.
+
+    async def work(self, who: Program, name: str) -> None:
+        """Make the calls of one task."""
+        world = self.world
+        await who.runtime.sleep_until(world.now + world.random.choice((0.0, 0.0, 1.0, 30.0)))
+        for number in range(self.plan.calls):
+            await world.random.choice((self.once, self.once, self.alone, self.run, self.many))(
+                who, f"{name}, call {number + 1}"
+            )
+
+    async def once(self, who: Program, _: str) -> None:
+        """Create once under a name."""
+        name = self.name("horse")
+        task = await self.told(who, name, who.client.create_once(name, _request(name)))
+        if task is not None and self.world.chance(0.3):
+            await self.save(who, task)
+
+    async def alone(self, who: Program, call: str) -> None:
+        """Create alone, or together with those who ask for the same."""
+        prompt = self.name("pair") if who.dedupe else call
+        await self.told(who, prompt, who.client.create(_request(prompt)))
+
+    async def run(self, who: Program, call: str) -> None:
+        """Create and wait."""
+        result = await self.told(who, call, who.client.run(_request(call), timeout=600))
+        if result is not None and self.world.chance(0.5):
+            await self.save(who, result)
+
+    async def many(self, who: Program, call: str) -> None:
+        """Create several and wait for all of them."""
+        world, dedupe = self.world, self.world.chance(0.3)
+        prompts = [
+            self.name("pair") if dedupe else f"{call}, {number + 1}"
+            for number in range(world.random.choice((1, 2, 3)))
+        ]
+        began, left = world.steps, dict(enumerate(prompts))
+        outcomes = who.client.run_all(
+            [_request(prompt) for prompt in prompts],
+            concurrency=world.random.choice((1, 2, 5)),
+            timeout=600,
+            dedupe=dedupe,
+        )
         try:
-            task = await who.client.create_once(name, ImgbRequest(model="imgb-2", prompt=name))
-            said = task.id
-        except CreateAmbiguous:
-            said = "ambiguous"
-        except OverBudget:
-            said = "over budget"
-        except NotSent:
-            said = "not sent"
-        except Refused:
-            said = "refused"
-        except OnceUnderWay:
-            said = "under way"
-        except LedgerUnusable:
-            said = "ledger unusable"
-        finally:
-            world.count(f"told: {said.partition('-')[0]}")
-            world.tell(f"{name}: {said}")
-            told.ends[name].append(said)
+            async with outcomes:
+                async for outcome in outcomes:
+                    task = outcome.task.id if outcome.task is not None else None
+                    self.note(who, left.pop(outcome.key), began, task, outcome.error)
+        except MuybridgeError as error:
+            for prompt in left.values():
+                self.note(who, prompt, began, None, error)
+        except BaseException as error:
+            for prompt in left.values():
+                self.note(who, prompt, began, None, error)
+            raise
+
+    async def save(self, who: Program, what: Task | Result) -> None:
+        """Wait for a task, and save its result."""
+        folder = self.root / f"results of {who.process.name}"
+        result = await self.told(who, None, who.client.wait(what, timeout=600))
+        if result is None:
+            return
+        began = self.world.steps
+        try:
+            await who.client.download(result, folder / f"{result.id}.png")
+        except MuybridgeError as error:
+            self.note(who, None, began, None, error)
+        except BaseException as error:
+            self.note(who, None, began, None, error)
+            raise
+        else:
+            self.world.count("a result is saved")
+
+    async def told(
+        self, who: Program, prompt: str | None, call: Awaitable[Task | Result]
+    ) -> Task | Result | None:
+        """Make a call, and note what it tells."""
+        began = self.world.steps
+        try:
+            got = await call
+        except MuybridgeError as error:
+            self.note(who, prompt, began, None, error)
+            return None
+        except BaseException as error:
+            self.note(who, prompt, began, None, error)
+            raise
+        self.note(who, prompt, began, got.id, None)
+        return got
+
+    def note(
+        self,
+        who: Program,
+        prompt: str | None,
+        began: int,
+        task: str | None,
+        error: BaseException | None,
+    ) -> None:
+        """Note what a call has told."""
+        actor = self.world.current
+        if actor is None or self.world.over:
+            return
+        if isinstance(error, ServiceError) and error.task is not None:
+            task = error.task.id
+        said = task or type(error).__name__
+        kind = "create" if prompt is not None else "wait"
+        self.world.count(f"{kind} told: {'a task' if task else said}")
+        self.world.tell(f"{prompt or kind}: {said}")
+        if error is not None and not isinstance(error, Cancelled):
+            self.evidence.sinks.error(error)
+        self.evidence.told.append(
+            Told(
+                program=who,
+                actor=actor,
+                prompt=prompt,
+                began=began,
+                ended=self.world.steps,
+                task=task,
+                error=error,
+            )
+        )
+
+    def name(self, kind: str) -> str:
+        """Return one of the names that all programs share."""
+        return f"{kind} {self.world.random.randrange(self.plan.names) + 1}"
+
+    # What happens to them.
+
+    def disturb(self) -> None:
+        """Let happen what the plan has in store, once a step."""
+        world, plan = self.world, self.plan
+        self.judge_always()
+        if self.is_calm:
+            return
+        if world.now >= self.calm_from:
+            self.calm()
+            return
+        if world.chance(plan.kills):
+            self.kill()
+        if world.chance(plan.cancellations):
+            world.count("cancellation")
+            self.cancel(world.random.choice(self.awaited))
+        if world.chance(plan.interrupts):
+            self.interrupt()
+        if world.chance(plan.jumps):
+            self.jump()
+        if world.chance(plan.stalls):
+            world.count("the machine is busy")
+            world.now += world.random.choice(_BUSY)
+
+    def calm(self) -> None:
+        """Let nothing go wrong from now on."""
+        if not self.is_calm:
+            self.is_calm = True
+            self.calm_from = self.world.now
+            self.world.tell("the faults stop")
+            self.network.faults = self.service.faults = self.machine.faults = 0.0
+
+    def kill(self) -> None:
+        """Kill a program, and perhaps start another one later."""
+        world = self.world
+        living = [each for each in self.evidence.programs if each.process.alive]
+        if not living:
+            return
+        world.kill(world.random.choice(living).process)
+        if len(self.evidence.programs) < _MOST_PROGRAMS and world.chance(0.7):
+            world.count("a program is started again")
+            later = world.now + world.random.choice((0.0, 1.0, 20.0))
+            machine = Process("the machine")
+
+            def restart() -> None:
+                world.stall(later)
+                self.begin()
+
+            self.awaited.append(world.start(machine, restart, machine.name))
+
+    def cancel(self, actor: Actor) -> None:
+        """Cancel a task."""
+        if actor.loop is None or actor.done or not actor.process.alive:
+            return
+        self.world.tell(f"{actor.name} is cancelled")
+        self.evidence.cancelled.setdefault(actor, self.world.steps)
+        actor.cancel()
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C: the main task is cancelled, and with it all of them."""
+        who = self.world.random.choice(self.evidence.programs)
+        if who.process.alive and not who.has_ended:
+            self.world.count("Ctrl-C")
+            for actor in who.actors:
+                self.cancel(actor)
+
+    def jump(self) -> None:
+        """Set the wall clock, or let the machine sleep."""
+        world = self.world
+        if world.chance(0.3):
+            world.count("the machine sleeps")
+            world.tell("the machine sleeps")
+            world.now += world.random.choice(_SLEEPS)
+            return
+        jump = world.random.choice(_WALL_JUMPS)
+        world.count("the wall clock is set")
+        world.tell(f"the wall clock is set by {jump:+g} s")
+        world.skew += jump
+        self.evidence.jumps.append(world.now)
+
+    def judge_always(self) -> None:
+        """Have the judges look whenever the service has heard of another create."""
+        creates = len(self.service.creates)
+        if creates > self.judged:
+            self.judged = creates
+            for judge in ALWAYS:
+                judge(self.evidence)
+
+    # What is found when nothing goes wrong any more.
+
+    def look_after(self) -> None:
+        """Let each living program use its ledger, and a new one look at every name."""
+        living = [each for each in self.evidence.programs if each.process.alive]
+        for each in living:
+            self.do(each, partial(self.once, each, ""))
+        auditor = self.program("auditor")
+        began = len(self.evidence.told)
+        for number in range(self.plan.names):
+            name = f"horse {number + 1}"
+            create = partial(auditor.client.create_once, name, _request(name))
+            self.do(auditor, lambda name=name, create=create: self.told(auditor, name, create()))
+        for told in self.evidence.told[began:]:
+            require(
+                "settled in time",
+                told.task is not None or _is_settled(told.error),
+                f"{told.prompt!r} is still {told.error!r}",
+            )
+        tasks = sorted({task for each in self.evidence.programs for task in each.tasks})
+        for task in tasks[:2]:
+            self.do(auditor, partial(self.fetch, auditor, task))
+
+    async def fetch(self, who: Program, task: str) -> None:
+        """Wait for a task and read its result, which cannot fail now."""
+        await who.client.read(await who.client.wait(task))
+
+    def do(self, who: Program, work: Callable[[], Awaitable[object]]) -> None:
+        """Let a program do something to its end."""
+
+        async def whole() -> None:
+            await work()
+
+        actor = who.runtime.start(whole, f"{who.process.name}, afterwards")
+        who.actors.append(actor)
+        self.world.run(actor)
+
+    def entries(self) -> list[Entry]:
+        """Return the ledger's entries."""
+        return [*open_ledger(self.ledger).entries()] if self.ledger.exists() else []
+
+    def decide(self) -> None:
+        """Let a person decide about what is ambiguous, and look whether the decision holds."""
+        ledger, evidence = open_ledger(self.ledger), self.evidence
+        for entry in evidence.entries:
+            self.world.count(f"an entry is {entry.state}")
+            if entry.state is not State.AMBIGUOUS or entry.name is None:
+                continue
+            creates = [one for one in self.service.creates if one.prompt == entry.name]
+            charged = [one for one in creates if one in evidence.charges]
+            if charged and charged[0].task is not None:
+                choice = self.world.random.choice(("adopt", "abandon", "resubmit"))
+            else:
+                choice = self.world.random.choice(("release", "resubmit"))
+            self.world.count(f"a person chooses to {choice}")
+            self.world.tell(f"a person chooses to {choice} {entry.name}")
+            if choice == "adopt":
+                ledger.adopt(entry.key, charged[0].task or "")
+            elif choice == "abandon":
+                ledger.abandon(entry.key)
+            elif choice == "release":
+                evidence.released.update(charged)
+                ledger.release(entry.key)
+            else:
+                evidence.resubmitted.update(charged)
+                ledger.resubmit(entry.key)
+            last = self.program("person")
+            self.do(
+                last,
+                lambda name=entry.name, last=last: self.told(
+                    last, name, last.client.create_once(name, _request(name))
+                ),
+            )
+            told = evidence.told[-1]
+            if choice == "adopt":
+                require("decisions kept", told.task == charged[0].task, f"{told.error!r}")
+            elif choice == "abandon":
+                require("decisions kept", told.task is None, f"{told.task} was told")
+        evidence.entries = self.entries()
+        for judge in AT_THE_END:
+            judge(evidence)
 
 
-def _judge_always(service: SimulatedService, plan: Plan) -> None:
-    spent = 0
-    by_name: dict[str, list[Create]] = defaultdict(list)
-    for create in service.creates:
-        by_name[create.prompt].append(create)
-    for name, creates in by_name.items():
-        *before, last = creates
-        assert all(one.fate in HARMLESS for one in before), f"{name} was sent again: {creates}"
-        spent += last.fate not in HARMLESS
-    if plan.budget is not None:
-        assert spent <= plan.budget, "more than the budget"
+def _request(prompt: str) -> ImgbRequest:
+    return ImgbRequest(model="imgb-2", prompt=prompt)
 
 
-def _judge_end(service: SimulatedService, told: Told, ledger: Path) -> None:
-    accepted = service.accepted
-    for name, ends in told.ends.items():
-        for said in ends:
-            if said.startswith("task-"):
-                assert accepted[name] == [said], f"{name}: told {said}, accepted {accepted[name]}"
-    entries = (
-        {entry.name: entry for entry in open_ledger(ledger).entries() if entry.name}
-        if ledger.exists()
-        else {}
-    )
-    for create in service.creates:
-        entry = entries.get(create.prompt)
-        if create.fate not in HARMLESS:
-            assert entry is not None, f"{create.prompt} is not in the ledger"
-        if create.task is None or entry is None:
-            continue
-        assert entry.state in (State.ACCEPTED, State.AMBIGUOUS), f"{create.prompt} is {entry.state}"
-        if entry.state is State.ACCEPTED:
-            assert entry.task is not None
-            assert entry.task.id == create.task
+def _is_settled(error: BaseException | None) -> bool:
+    return isinstance(error, CreateAmbiguous | OverBudget)

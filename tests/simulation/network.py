@@ -17,7 +17,7 @@ import attrs
 from muybridge.wire.http1.byte_streams import Address
 
 from .runtime import shielded
-from .world import FOREVER, Process, World
+from .world import FOREVER, Actor, Process, World
 
 T = TypeVar("T")
 
@@ -43,28 +43,47 @@ class Pipe:
     """How many bytes the reader has taken."""
     sent: int = 0
     """How many bytes were sent."""
+    sender: Actor | None = None
+    """Who sent the last of them."""
+    step: int = 0
+    """The world's step in which the last of them was sent."""
+    at: float = 0.0
+    """When that was."""
+    reader: Actor | None = None
+    """Who waits for the next piece."""
+    room: float = FOREVER
+    """How many more bytes get through before the connection breaks."""
 
     def send(self, data: bytes) -> None:
         """Send *data*, which arrives after everything sent before."""
-        self._arrives = max(self._arrives, self.world.now + self.latency())
-        self._pieces.append((self._arrives, data))
+        self.sender, self.step, self.at = self.world.current, self.world.steps, self.world.now
         self.sent += len(data)
+        if len(data) > self.room:
+            data = data[: int(self.room)]
+        self.room -= len(data)
+        if data:
+            self._arrives = max(self._arrives, self.world.now + self.latency())
+            self._pieces.append((self._arrives, data))
+            self._wake()
 
     def shut(self) -> None:
-        """Send nothing more."""
-        self.is_shut = True
+        """Send nothing more. The reader hears of the end later, as of all that is sent."""
+        if not self.is_shut:
+            self._arrives = max(self._arrives, self.world.now + self.latency())
+            self.is_shut = True
+            self._wake()
 
     @property
     def next(self) -> float:
-        """When the next piece arrives."""
-        return self._pieces[0][0] if self._pieces else FOREVER
+        """When the next piece arrives, or the end."""
+        if self._pieces:
+            return self._pieces[0][0]
+        return self._arrives if self.is_shut else FOREVER
 
     @property
     def is_ready(self) -> bool:
         """Whether the reader need not wait."""
-        return self.next <= self.world.now or (
-            not self._pieces and (self.is_shut or self.broken is not None)
-        )
+        return self.next <= self.world.now or (not self._pieces and self.broken is not None)
 
     def take(self, size: int) -> bytes:
         """Return up to *size* bytes that have arrived, or none at the end.
@@ -85,6 +104,11 @@ class Pipe:
             self._pieces.appendleft((self.world.now, rest))
         self.taken += size
         return piece[:size]
+
+    def _wake(self) -> None:
+        """Have the reader look as soon as the next piece arrives."""
+        if self.reader is not None:
+            self.reader.until = min(self.reader.until, self.next)
 
 
 @attrs.define(eq=False)
@@ -108,13 +132,17 @@ class SimulatedStream:
             raise ConnectionResetError(104, "Connection reset by peer")
         size = min(len(data), self.world.random.choice((1, 50, 100_000, 100_000)))
         self.outgoing.send(bytes(data[:size]))
+        if self.outgoing.room <= 0:
+            self.incoming.broken = ConnectionResetError(104, "Connection reset by peer")
         return size
 
     async def receive(self, size: int) -> bytes:
         """Wait for bytes."""
         while True:
             # Also what is there already takes a checkpoint, at which others go on.
+            self.incoming.reader = self.world.current
             self.world.pause(self.incoming.next, lambda: self.incoming.is_ready)
+            self.incoming.reader = None
             try:
                 return self.incoming.take(size)
             except BlockingIOError:
@@ -139,11 +167,15 @@ class Network:
 
     Args:
         world: The world.
-        faults: How often something goes wrong before a connection is open, from 0 to 1.
+        faults: How often something goes wrong with a connection, from 0 to 1.
     """
 
     world: World
     faults: float = 0.0
+    opened: list[tuple[Actor, int]] = attrs.field(factory=list[tuple[Actor, int]])
+    """Who has opened each connection, and in which step."""
+    broken: list[Actor] = attrs.field(factory=list[Actor])
+    """Who has opened each connection that breaks while a request is sent."""
     hosts: dict[str, tuple[Process, Accept]] = attrs.field(
         factory=dict[str, tuple[Process, Accept]]
     )
@@ -165,6 +197,12 @@ class Network:
         process, accept = self.hosts[host]
         here, there = Pipe(self.world, self.latency), Pipe(self.world, self.latency)
         theirs = SimulatedStream(self.world, incoming=there, outgoing=here)
+        opener = self.world.current
+        assert opener is not None
+        self.opened.append((opener, self.world.steps))
+        if self.fails("a connection breaks"):
+            self.broken.append(opener)
+            there.room = self.world.random.choice((1, 100, 300, 600))
         self.world.start(process, lambda: accept(theirs), host, loop=process.loop)
         return SimulatedStream(self.world, incoming=here, outgoing=there)
 

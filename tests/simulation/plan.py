@@ -8,7 +8,7 @@ fault does, and some have none.
 from __future__ import annotations
 
 import random
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -37,6 +37,7 @@ class Plan:
         names: Different requests.
         calls: Calls that each task makes.
         budget: Creates permitted, or None for no budget.
+        per: "day" if the budget is one for each day.
         network: How often something goes wrong on the way to the service.
         service: How often the service fails, or its response.
         disk: How often a statement or a file fails.
@@ -54,6 +55,7 @@ class Plan:
     names: int = 3
     calls: int = 3
     budget: int | None = 5
+    per: Literal["day"] | None = None
     network: float = 0.0
     service: float = 0.0
     disk: float = 0.0
@@ -75,7 +77,8 @@ class Plan:
             tasks=draw.choice((1, 2, 3, 4)),
             names=draw.choice((1, 2, 3, 5)),
             calls=draw.choice((1, 2, 3)),
-            budget=draw.choice((None, 1, 2, 3, 5)),
+            budget=draw.choice((None, None, 1, 3, 6, 12)),
+            per=draw.choice((None, None, "day")),
             **{
                 fault: draw.choice(chances) if draw.random() < share else 0.0
                 for fault, chances in FAULTS.items()
