@@ -161,7 +161,7 @@ def within_days(evidence: Evidence) -> None:
     )
     require(
         "within budget",
-        all(spent <= plan.budget for spent in days.values()),
+        max(days.values(), default=0) <= plan.budget,
         f"spent by day: {days}, and the budget is {plan.budget}",
     )
 
@@ -176,7 +176,7 @@ def ids_told(evidence: Evidence) -> None:
         if sender is None or not sender.process.alive:
             continue
         who = owners.get(sender)
-        everybody = [who] if who else [each for each in evidence.programs]
+        everybody = [who] if who else evidence.programs
         require(
             "ids told",
             any(create.task in each.tasks for each in everybody),
@@ -246,7 +246,7 @@ def doubts_explained(evidence: Evidence) -> None:
         require(
             "doubts explained",
             explained,
-            f"{told.actor.name} was told {told.error!r} of {told.prompt!r}, and nothing explains it",
+            f"{told.actor.name} was told {told.error!r} of {told.prompt!r} without a cause",
         )
     names = {entry.name for entry in evidence.entries if entry.state is State.AMBIGUOUS}
     for name in names - {None} - uncertain:

@@ -171,9 +171,8 @@ class _History:
                 async for outcome in outcomes:
                     task = outcome.task.id if outcome.task is not None else None
                     self.note(who, left.pop(outcome.key), began, task, outcome.error)
-        except MuybridgeError as error:
-            for prompt in left.values():
-                self.note(who, prompt, began, None, error)
+        except MuybridgeError as error:  # about one of them, and it does not say which
+            self.note(who, None, began, None, error)
         except BaseException as error:
             for prompt in left.values():
                 self.note(who, prompt, began, None, error)

@@ -1,7 +1,7 @@
 """What a world is like: a kind, how much happens in it, and how often each fault strikes.
 
 A plan is drawn from its seed, and is a value: a failing world is shrunk by plans with less in them.
-Most plans have only some kinds of faults, because a world in which everything fails hides what one
+Most plans have only a few kinds of faults, because a world in which everything fails hides what one
 fault does, and some have none.
 """
 
@@ -23,6 +23,8 @@ FAULTS: Final = {
     "stalls": (0.001, 0.01),
 }
 """The faults of a plan, and the chances from which each is drawn."""
+_DRAWN: Final = (*FAULTS, "network", "service", "service", "service", "disk", "kills")
+"""What strikes is drawn from these: some more often than others."""
 
 
 @attrs.frozen(kw_only=True)
@@ -69,7 +71,7 @@ class Plan:
     def drawn(cls, seed: int, kind: str) -> Plan:
         """Return the plan of a seed."""
         draw = random.Random(f"{kind} {seed}")  # noqa: S311  of a world
-        share = draw.choice((0.0, 0.3, 0.6, 0.9))
+        strikes = {draw.choice(_DRAWN) for _ in range(draw.choice((0, 1, 1, 2, 3, 5, 12)))}
         return cls(
             seed=seed,
             kind=kind,
@@ -80,7 +82,7 @@ class Plan:
             budget=draw.choice((None, None, 1, 3, 6, 12)),
             per=draw.choice((None, None, "day")),
             **{
-                fault: draw.choice(chances) if draw.random() < share else 0.0
+                fault: draw.choice(chances) if fault in strikes else 0.0
                 for fault, chances in FAULTS.items()
             },
         )

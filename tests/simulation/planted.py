@@ -1,0 +1,366 @@
+"""Faults that are planted in the product: the judges have to find each of them.
+
+A judge that never convicts proves nothing. So each fault here is one that a client for paid
+requests may have, and most of them stood in some client. It is planted by replacing something of
+the product while a world runs, and the worlds have to find it within 10,000 seeds.
+
+This is the one place of the simulation that names what is private to the product. When something
+is renamed there, this file changes and no other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from decimal import Decimal
+from typing import Any, Final
+from unittest.mock import patch
+
+import attrs
+
+from muybridge.base_client import BaseClient
+from muybridge.credentials import Credentials
+from muybridge.drivers.driver import Driver
+from muybridge.drivers.notes import BrokenOff
+from muybridge.files import sqlite
+from muybridge.ledger import books, ledger, sqlite_store
+from muybridge.ledger.books import Booking
+from muybridge.ledger.budget import Budget, Measure
+from muybridge.ledger.entries import State
+from muybridge.ledger.errors import Exceeded, LedgerUnusable
+from muybridge.ledger.ledger import Ledger
+from muybridge.ledger.owners import Owners
+from muybridge.wire.exchange import Exchange
+from muybridge.wire.http1.response_reader import ResponseReader
+from muybridge.wire.network import Route
+from muybridge_protocol.delivery import CREATE, Verdict, backoff
+from muybridge_protocol.errors import CreateAmbiguous, ServiceError
+from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
+from muybridge_protocol.operations import paid
+from muybridge_protocol.operations.poll import Poll
+
+Patch = tuple[Any, str, Any]
+"""An owner, the name of one of its parts, and what is put in its place."""
+
+
+@attrs.frozen
+class Fault:
+    """A fault to plant.
+
+    Args:
+        name: What the product does wrong.
+        patches: What is replaced.
+        kind: The worlds that find it.
+    """
+
+    name: str
+    patches: tuple[Patch, ...]
+    kind: str = "names"
+
+    @contextmanager
+    def planted(self) -> Generator[None]:
+        """Have the fault in the product until the context ends."""
+        with ExitStack() as stack:
+            for owner, name, part in self.patches:
+                stack.enter_context(patch.object(owner, name, part))
+            yield
+
+
+def _judged(**verdicts: Verdict) -> tuple[Patch, ...]:
+    """Return the patch that judges creates otherwise."""
+    return ((paid, "CREATE", attrs.evolve(CREATE, **verdicts)),)
+
+
+# What the original does, for those that replace a part of it.
+
+_arm: Final[Any] = Booking.arm
+_attempt: Final[Any] = Driver.attempt
+_again: Final[Any] = Poll._again
+_check_permitted: Final[Any] = Ledger._check_permitted
+_conclude: Final[Any] = Ledger.conclude
+_create: Final[Any] = BaseClient.create
+_exceeded_by: Final[Any] = Budget.exceeded_by
+_failure: Final[Any] = Exchange.failure
+_feed_end: Final[Any] = ResponseReader._feed_end
+_ledger_arm: Final[Any] = Ledger.arm
+_lives: Final[Any] = Owners.lives
+_verdict: Final[Any] = books._verdict
+
+
+async def _create_until_it_works(self: Any, request: Any, *arguments: Any) -> Any:
+    for _ in range(2):
+        try:
+            return await _create(self, request, *arguments)
+        except ServiceError:
+            pass
+    return await _create(self, request, *arguments)
+
+
+def _with_resets_unsent(self: Any, error: Exception) -> Any:
+    failure = _failure(self, error)
+    return attrs.evolve(failure, sent=failure.sent and failure.reason is not Reason.RESET)
+
+
+def _released(entry: Any) -> Any:
+    return attrs.evolve(entry, state=State.RELEASED)
+
+
+def _without_doubt(outcome: object) -> Any:
+    return _verdict(None if isinstance(outcome, CreateAmbiguous) else outcome)
+
+
+def _armed_or_not(self: Any, *arguments: Any) -> None:
+    try:
+        _ledger_arm(self, *arguments)
+    except LedgerUnusable:
+        pass
+
+
+@contextmanager
+def _transaction_of_an_optimist(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        try:
+            db.execute("COMMIT")
+        except sqlite3.OperationalError:
+            pass
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _summed_up_before(self: Any, purchase: Any, budgets: Sequence[Budget], wall: float) -> None:
+    for budget in budgets:
+        exceeded = budget.exceeded_by(purchase.amounts, self.spent(budget, wall))
+        if exceeded is not None:
+            raise Exceeded(exceeded)
+    _ledger_arm(self, purchase, (), wall)
+
+
+def _whoever_has_the_name(self: Any, rows: Any, purchase: Any, budgets: Any, wall: float) -> None:
+    _check_permitted(self, rows, attrs.evolve(purchase, once=None), budgets, wall)
+
+
+def _one_more(self: Any, wanted: Any, spent: Any) -> Any:
+    creates = spent[Measure.CREATES]
+    return _exceeded_by(self, wanted, {**spent, Measure.CREATES: max(Decimal(0), creates - 1)})
+
+
+def _concluded_now_or_never(self: Any, *arguments: Any, **facts: Any) -> Any:
+    try:
+        return _conclude(self, *arguments, **facts)
+    except LedgerUnusable:
+        self._late.clear()
+        raise
+
+
+async def _armed_under_one_key(self: Any) -> Any:
+    self._is_used = False
+    return await _arm(self)
+
+
+@contextmanager
+def _writing_with_old_news(self: Any) -> Iterator[Any]:
+    late = tuple(self._late)
+    with self._store.writing() as rows:
+        for conclusion in late:
+            entry = rows.find(conclusion.key)
+            if entry is not None:
+                rows.put(conclusion.after(entry))
+        yield rows
+    for conclusion in late:
+        self._late.pop(conclusion, None)
+
+
+def _under_any_key(self: Any, rows: Any, purchase: Any, budgets: Any, wall: float) -> None:
+    _check_permitted(self, rows, attrs.evolve(purchase, key=""), budgets, wall)
+
+
+def _ended_whole(self: Any) -> None:
+    if self.head is None:
+        _feed_end(self)
+    self._has_ended = True
+
+
+def _any_idle(self: Any, _: HttpRequest) -> Any:
+    connection = self._newest()
+    while connection is not None and not connection.is_quiet():
+        connection.close()
+        connection = self._newest()
+    return connection
+
+
+async def _attempted_with_a_pause(self: Any, request: HttpRequest, *arguments: Any) -> Any:
+    came = await _attempt(self, request, *arguments)
+    if request.paid and isinstance(came, HttpResponse):
+        await self.runtime.checkpoint()
+    return came
+
+
+def _again_at_once(self: Any, reason: str, now: float, **facts: Any) -> Any:
+    after = _again(self, reason, now, **facts)
+    return attrs.evolve(after, due=now + backoff(self.seed, after.failures))
+
+
+async def _armed_in_any_case(self: Any) -> Any:
+    withheld = await _arm(self)
+    if isinstance(withheld, BrokenOff) and isinstance(withheld.error, self._runtime.cancelled):
+        return await _arm(self)
+    return withheld
+
+
+async def _armed_beyond_the_budget(self: Any) -> Any:
+    withheld = await _arm(self)
+    if getattr(withheld, "reason", None) is Reason.OVER_BUDGET:
+        return None
+    return withheld
+
+
+def _lives_unless_looked_at(self: Any, name: str) -> bool:
+    lives: bool = _lives(self, name)
+    if name != self._mine:
+        self._path(name).unlink(missing_ok=True)
+    return lives
+
+
+async def _told_without_a_ledger(self: Any) -> None:
+    self._armed = False
+
+
+def _unshared(schema: str) -> str:
+    return schema.replace("UNIQUE INDEX names", "INDEX names")
+
+
+_WITHOUT_DOUBTS: Final = sqlite_store.SCHEMA.replace(", 'ambiguous'", "")
+_TWO_WITH_ONE_NAME: Final = _unshared(sqlite_store.SCHEMA)
+
+_always: Callable[[Any, str], bool] = lambda *_: True
+_never: Callable[[Any, str], bool] = lambda *_: False
+
+FAULTS: Final = (
+    Fault(
+        "a caller repeats whatever failed",
+        ((BaseClient, "create", _create_until_it_works),),
+    ),
+    Fault("a create is resent after a lost response", _judged(sent=Verdict.RETRY)),
+    Fault(
+        "a create that was sent is called unsent",
+        _judged(sent=Verdict.NOT_SENT),
+    ),
+    Fault(
+        "a create is resent after a reset",
+        ((Exchange, "failure", _with_resets_unsent),),
+    ),
+    Fault("a gateway's error is taken for a refusal", _judged(other=Verdict.REFUSED)),
+    Fault(
+        "a redirect of a create is taken for a refusal",
+        _judged(redirect=Verdict.REFUSED),
+    ),
+    Fault(
+        "a 429 is taken for an answer",
+        _judged(statuses={**CREATE.statuses, 429: Verdict.ANSWER}),
+    ),
+    Fault(
+        "an armed entry is taken for unsent",
+        ((ledger, "_ambiguous", _released),),
+    ),
+    Fault(
+        "an ambiguous create is released",
+        ((books, "_verdict", _without_doubt),),
+    ),
+    Fault(
+        "an ambiguous create keeps no name",
+        (
+            (sqlite_store, "NAMED", (State.ARMED, State.ACCEPTED)),
+            (sqlite_store, "SCHEMA", _TWO_WITH_ONE_NAME),
+        ),
+    ),
+    Fault(
+        "an ambiguous create is not counted",
+        ((sqlite_store, "SCHEMA", _WITHOUT_DOUBTS),),
+    ),
+    Fault(
+        "a living process is taken for dead",
+        ((Owners, "lives", _never),),
+    ),
+    Fault(
+        "a process dies when another one looks at it",
+        ((Owners, "lives", _lives_unless_looked_at),),
+    ),
+    Fault(
+        "a dead process is taken for living",
+        ((Owners, "lives", _always),),
+    ),
+    Fault(
+        "a ledger that cannot be written is ignored",
+        ((Ledger, "arm", _armed_or_not),),
+    ),
+    Fault(
+        "a commit that fails is taken for done",
+        ((sqlite, "transaction", _transaction_of_an_optimist),),
+    ),
+    Fault(
+        "a sum is read before the transaction",
+        ((Ledger, "arm", _summed_up_before),),
+    ),
+    Fault(
+        "a name is looked up before the transaction",
+        (
+            (Ledger, "_check_permitted", _whoever_has_the_name),
+            (sqlite_store, "SCHEMA", _TWO_WITH_ONE_NAME),
+        ),
+    ),
+    Fault("a budget permits one more", ((Budget, "exceeded_by", _one_more),)),
+    Fault(
+        "a budget is told of, and not kept",
+        ((Booking, "arm", _armed_beyond_the_budget),),
+    ),
+    Fault(
+        "an outcome that cannot be recorded is dropped",
+        ((Ledger, "conclude", _concluded_now_or_never),),
+    ),
+    Fault(
+        "an outcome is never recorded",
+        ((Booking, "record", _told_without_a_ledger),),
+    ),
+    Fault(
+        "an outcome reaches a later attempt",
+        (
+            (Booking, "arm", _armed_under_one_key),
+            (Ledger, "_writing", _writing_with_old_news),
+            (Ledger, "_check_permitted", _under_any_key),
+        ),
+    ),
+    Fault(
+        "a body that is cut is taken for whole",
+        ((ResponseReader, "_feed_end", _ended_whole),),
+    ),
+    Fault(
+        "the key is shown in an error",
+        ((Credentials, "redact_response", lambda _, response: response),),
+    ),
+    Fault(
+        "a create is sent on a used connection",
+        ((Route, "take", _any_idle),),
+    ),
+    Fault(
+        "a cancellation comes between a response and its id",
+        ((Driver, "attempt", _attempted_with_a_pause),),
+    ),
+    Fault(
+        "a cancellation ends an exchange under way",
+        ((HttpRequest, "shielded", False),),
+    ),
+    Fault(
+        "a cancellation is swallowed",
+        ((Booking, "arm", _armed_in_any_case),),
+    ),
+    Fault("an outage speeds up polls", ((Poll, "_again", _again_at_once),)),
+    Fault(
+        "a time limit is forgotten",
+        ((Exchange, "remaining", lambda *_: 86_400.0),),
+    ),
+)
+"""All of them."""
