@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from . import names
+from . import batches, names
 from .machine import Machine
 from .plan import Plan
 from .world import World
 
 Live = Callable[[Plan, World, Machine, Path], None]
 
-KINDS: Final[dict[str, Live]] = {"names": names.live}
+KINDS: Final[dict[str, Live]] = {"names": names.live, "batches": batches.live}
 """How each kind of world is lived, in a folder of its own."""
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it

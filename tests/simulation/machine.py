@@ -19,8 +19,9 @@ import secrets
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Final
@@ -47,6 +48,8 @@ class Machine:
     faults: float = 0.0
     transactions: int = 0
     """How many have ended: those that wait for a lock try again."""
+    watched: dict[str, str] = attrs.field(factory=lambda: {"items": "journal", "entries": "ledger"})
+    """Tables whose column `state` tells how far something is, and what to call them."""
     strike: Callable[[str], None] = lambda _: None
     """Called before each statement, with its first word."""
 
@@ -109,6 +112,9 @@ class Connection(sqlite3.Connection):
     patience: float
     _cursor: sqlite3.Cursor | None = None
     """The last one, which may hold a lock as long as rows are left."""
+    _watches: bool = False
+    _seen: Counter[str]
+    """The steps of the transaction, from one state to another."""
 
     def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
         """Execute a statement, once the lock that it needs is free."""
@@ -116,6 +122,8 @@ class Connection(sqlite3.Connection):
         world.breathe()
         word = sql.split(maxsplit=1)[0].upper()
         machine.strike(word)
+        if word == "BEGIN":
+            self._watch()
         end = world.now + self.patience
         fault = self._fault(word)
         while True:
@@ -131,6 +139,8 @@ class Connection(sqlite3.Connection):
         self._cursor = cursor
         if word in ("COMMIT", "ROLLBACK"):
             machine.transactions += 1
+            if word == "COMMIT":
+                world.counts.update(self._seen)
         world.breathe()
         if fault is not None:
             raise fault
@@ -147,6 +157,28 @@ class Connection(sqlite3.Connection):
         if self._cursor is not None:
             self._cursor.close()
         self.close()
+
+    def _watch(self) -> None:
+        """Note the steps of the transaction that begins.
+
+        The trigger is the connection's own, and not in the file.
+        """
+        self._seen = Counter()
+        if self._watches:
+            return
+        self.create_function("note_step", 3, self._note)
+        for table, named in self.machine.watched.items():
+            # There is no such table in other files, and others may have locked this one.
+            with suppress(sqlite3.OperationalError):
+                super().execute(
+                    f"CREATE TEMP TRIGGER watch_{table} AFTER UPDATE OF state ON main.{table} "
+                    f"WHEN old.state <> new.state "
+                    f"BEGIN SELECT note_step('{named}', old.state, new.state); END"
+                )
+                self._watches = True
+
+    def _note(self, named: str, before: str, after: str) -> None:
+        self._seen[f"{named}: {before} -> {after}"] += 1
 
     def _fault(self, word: str) -> sqlite3.OperationalError | None:
         """Raise an error, or return one that is to be raised after the statement."""

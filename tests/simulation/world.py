@@ -102,6 +102,8 @@ class Actor:
     greenlet: greenlet = attrs.field(init=False)
     until: float = 0.0
     ready: Callable[[], bool] | None = None
+    steps: int = 0
+    """How often it has gone on."""
     done: bool = False
     result: Any = None
     error: BaseException | None = None
@@ -270,6 +272,7 @@ class World:
             self.now = max(self.now, moment)
             return
         actor = self._current = self.random.choice(able)
+        actor.steps += 1
         actor.greenlet.switch()
         self._current = None
 
@@ -277,6 +280,10 @@ class World:
         """Stop a process where it is, as `kill -9` does."""
         self.tell(f"{process.name} is killed")
         self.count("kill")
+        self.end(process)
+
+    def end(self, process: Process) -> None:
+        """Let a process exit: whatever goes on in it stops."""
         process.alive = False
         for each in reversed(process.on_death):
             each()

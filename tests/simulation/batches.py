@@ -1,0 +1,359 @@
+"""Worlds in which processes run one batch in one folder, at the same time and one after another.
+
+A batch is a file of requests, and a journal that says how far each of them is. Whoever runs it goes
+on where the last one stopped, and several may run it at once. So a world has operators. Each starts
+a run in a process of its own, waits until that has ended or was killed, decides perhaps about what
+is ambiguous, and starts the next one. After some runs of each the faults stop, and one more run has
+to settle everything that no person has to decide about.
+
+The judges know three things: what the service has accepted, what the processes had read when they
+were killed, and what the users were told. They compare these with the journal and the files that
+are left. The journal's own steps are only counted: every one of them is to be seen in a campaign.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from muybridge import Budget, ImgbRequest, batch
+from muybridge.batch import BatchEvent, CannotResolve, Entry, JournalUnusable, State, What
+from muybridge.ledger import LedgerUnusable
+
+from .clients import Program, program
+from .judges import require
+from .machine import Machine
+from .network import Network
+from .plan import Plan
+from .service import HARMLESS, HOST, PNG, Create, Fate, SimulatedService
+from .world import Actor, Cancelled, Process, World
+
+CALM_RUNS: Final = 2
+"""Runs that settle everything once faults have stopped: the second one takes up what is late."""
+CALM_SECONDS: Final = 600.0
+"""The longest that such a run takes."""
+_NAMELESS: Final = frozenset({Fate.GATEWAY, Fate.JUNK, Fate.NAMELESS, Fate.CUT})
+"""The fates after which a response that was read names no task."""
+_UNCERTAIN: Final = frozenset(Fate) - HARMLESS - {Fate.STRAY}
+"""The fates that explain why nobody knows whether a create was accepted."""
+_FAILS: Final = "[fail:content-policy]"
+_OPEN: Final = frozenset({State.CLAIMED, State.ARMED, State.SUBMITTED, State.COMPLETED})
+"""The states that a run does not leave an item in, unless something keeps it from its work."""
+
+
+def live(plan: Plan, world: World, machine: Machine, root: Path) -> None:
+    """Live a world, and judge it."""
+    _Batch(plan, world, machine, root).live()
+
+
+@attrs.frozen
+class _Settings:
+    """What all runs of a batch have in common.
+
+    Args:
+        requests: The requests. Some are the same.
+        dedupe: Whether those share a task.
+        sidecar: Whether each result has a file beside it that says where it comes from.
+        limit: How many items a run sends, or None.
+        budget: What may be spent, or None.
+    """
+
+    requests: list[ImgbRequest]
+    dedupe: bool
+    sidecar: bool
+    limit: int | None
+    budget: Budget | None
+
+    @classmethod
+    def drawn(cls, plan: Plan, chances: random.Random) -> _Settings:
+        """Return the settings of a plan."""
+        dedupe = chances.random() < 0.3
+        names = [f"horse {n + 1}" for n in range(plan.names)]
+        prompts = [f"{name} {_FAILS}" if chances.random() < 0.1 else name for name in names]
+        if dedupe:
+            prompts += chances.choices(prompts, k=chances.randrange(3))
+        return cls(
+            requests=[ImgbRequest(model="imgb-2", prompt=prompt) for prompt in prompts],
+            dedupe=dedupe,
+            sidecar=chances.random() < 0.3,
+            limit=chances.choice((None, None, 1, 2)),
+            budget=None if plan.budget is None else Budget(creates=plan.budget),
+        )
+
+
+@attrs.define(eq=False)
+class _Received:
+    """A create whose response a process has read whole.
+
+    Args:
+        create: The create.
+        reader: Who has read it.
+        step: The reader's step in which it took the last byte.
+    """
+
+    create: Create
+    reader: Actor
+    step: int
+
+    @property
+    def had_time(self) -> bool:
+        """Whether the reader has gone on since, so that the id must not be lost any more."""
+        return self.reader.done or self.reader.steps > self.step
+
+
+class _Batch:
+    """A batch, those who run it, and what the judges know."""
+
+    def __init__(self, plan: Plan, world: World, machine: Machine, root: Path) -> None:
+        self._plan = plan
+        self._world = world
+        self._machine = machine
+        self._folder = root / "out"
+        self._ledger = root / "ledger.sqlite3"
+        self._settings = _Settings.drawn(plan, world.random)
+        self._network = Network(world, plan.network)
+        self._service = SimulatedService(world, plan.service)
+        self._network.hosts[HOST] = (Process("service"), self._service.accept)
+        self._runs: list[tuple[Program, Actor]] = []
+        """All of them, since a dead process must not be collected before the world ends."""
+        self._received: list[_Received] = []
+        self._kept: list[Create] = []
+        """Creates whose ids must be known from now on."""
+        self._resent: Counter[str] = Counter()
+        """How often a person has had a request sent again that may have been accepted."""
+        self._told: dict[tuple[int, What], str | None] = {}
+        """What users were told about an item, and of which task."""
+        self._chaotic = plan.programs
+        """How many operators still have runs in which things go wrong."""
+        self._excuses: set[str] = set()
+        """What besides the service may leave an outcome ambiguous."""
+
+    def live(self) -> None:
+        """Let the operators work until everything is settled, and judge it."""
+        operators = [
+            self._world.start(Process(f"operator {n}"), partial(self._operate, n), f"operator {n}")
+            for n in range(1, self._plan.programs + 1)
+        ]
+        self._world.disturb = self._disturb
+        self._world.run(*operators)
+        self._world.disturb = lambda: None
+        for each in operators:
+            if each.error is not None:
+                raise each.error
+        self._settle()
+
+    def _operate(self, number: int) -> None:
+        """Run the batch again and again, as long as things go wrong."""
+        world = self._world
+        for run in range(1, self._plan.calls + 1):
+            self._run(f"run {number}.{run}")
+            if world.chance(0.4):
+                self._decide()
+            world.stall(world.now + world.random.choice((0.0, 0.0, 5.0, 100.0)))
+        self._chaotic -= 1
+
+    def _settle(self) -> None:
+        """Run the batch without faults: nothing is left open then."""
+        world = self._world
+        world.tell("all is well from here on")
+        self._network.faults = self._service.faults = self._machine.faults = 0.0
+        left: list[Entry] = []
+        for run in range(1, CALM_RUNS + 1):
+            began = world.now
+            operator = world.start(
+                Process("operator"), partial(self._run, f"calm run {run}", calm=True), "operator"
+            )
+            world.run(operator)
+            if operator.error is not None:
+                raise operator.error
+            require("settling", world.now - began <= CALM_SECONDS, f"run {run} takes too long")
+            _, actor = self._runs[-1]
+            if actor.error is not None:
+                raise actor.error
+            left = [entry for entry in self._entries() if entry.state in _OPEN]
+            if not left:
+                break
+        require("settling", not left, f"left open: {left}")
+        self._judge_end()
+
+    def _run(self, name: str, *, calm: bool = False) -> None:
+        """Run the batch in a new process, until it has ended or is killed."""
+        world, settings = self._world, self._settings
+        who = program(
+            world, self._network, name, ledger=self._ledger_path, budget=settings.budget
+        )
+        actor = who.runtime.start(partial(self._work, who, calm=calm), name)
+        self._runs.append((who, actor))
+        world.stall(ready=lambda: actor.done or not who.process.alive)
+        if actor.done:
+            self._note_end(name, actor.error)
+            world.end(who.process)
+
+    @property
+    def _ledger_path(self) -> Path | None:
+        has_ledger = self._settings.dedupe or self._settings.budget is not None
+        return self._ledger if has_ledger else None
+
+    async def _work(self, who: Program, *, calm: bool) -> None:
+        settings, draw = self._settings, self._world.random
+        report = await batch.run_async(
+            who.client,
+            settings.requests,
+            self._folder,
+            concurrency=draw.choice((1, 2, 4)),
+            on_event=partial(self._hear, who),
+            limit=None if calm else settings.limit,
+            sidecar=settings.sidecar,
+            dedupe=settings.dedupe,
+        )
+        self._world.tell(f"reports {dict(report.counts)} {report.stopped}")
+
+    def _hear(self, who: Program, event: BatchEvent) -> None:
+        self._world.tell(f"{event.what} {event.item} {event.task or ''} {event.detail}")
+        self._told[event.item, event.what] = event.task
+
+    def _note_end(self, name: str, error: BaseException | None) -> None:
+        """Accept an error that something explains, and raise any other."""
+        world = self._world
+        world.tell(f"{name} ends: {error!r}")
+        match error:
+            case None:
+                world.count("run: ended")
+            case Cancelled():
+                world.count("run: cancelled")
+            case JournalUnusable() | LedgerUnusable() if self._plan.disk:
+                world.count(f"run: {type(error).__name__}")
+            case _:
+                raise error
+
+    def _decide(self) -> None:
+        """Decide as a person who has looked at the account, or has not."""
+        world, draw = self._world, self._world.random
+        try:
+            entries = [e for e in self._entries() if e.state in _DECIDABLE]
+        except JournalUnusable:
+            return
+        for entry in entries:
+            prompt = _prompt(entry)
+            theirs = [task for task in self._accepted(prompt) if task is not None]
+            choice = draw.choice(("adopt", "abandon", "resubmit", "wait"))
+            world.tell(f"decides to {choice} item {entry.number}, which is {entry.state}")
+            try:
+                if choice == "adopt" and theirs and entry.state is not State.QUEUED:
+                    batch.adopt(self._folder, entry.number, draw.choice(theirs))
+                elif choice == "abandon" and (entry.state is not State.QUEUED or draw.random() < 0.2):
+                    batch.abandon(self._folder, entry.number)
+                elif choice == "resubmit" and entry.state is not State.QUEUED:
+                    self._resent[prompt] += 1
+                    batch.resubmit(self._folder, entry.number, i_may_pay_twice=True)
+                else:
+                    continue
+            except (CannotResolve, JournalUnusable, LedgerUnusable) as error:
+                world.tell(f"cannot: {error}")
+            else:
+                world.count(f"decision: {choice}")
+
+    def _entries(self) -> list[Entry]:
+        return list(batch.status(self._folder).entries)
+
+    def _accepted(self, prompt: str) -> list[str]:
+        return [
+            create.task
+            for create in self._service.creates
+            if create.task is not None and create.prompt == prompt
+        ]
+
+    def _disturb(self) -> None:
+        self._judge_always()
+        if not self._chaotic:
+            return
+        world, plan = self._world, self._plan
+        living = [(who, actor) for who, actor in self._runs if who.process.alive and not actor.done]
+        if living and world.chance(plan.kills):
+            who, _ = world.random.choice(living)
+            self._kill(who.process)
+        elif living and world.chance(plan.cancellations):
+            _, actor = world.random.choice(living)
+            world.count("cancellation")
+            world.tell(f"{actor.name} is cancelled")
+            actor.cancel()
+
+    def _kill(self, process: Process) -> None:
+        self._excuses.add("kill")
+        for received in self._received:
+            if received.reader.process is process and received.had_time:
+                self._kept.append(received.create)
+        self._received = [one for one in self._received if one.reader.process is not process]
+        self._world.kill(process)
+
+    def _judge_always(self) -> None:
+        """Judge what must hold at every moment."""
+        seen = {id(one.create) for one in self._received} | {id(one) for one in self._kept}
+        for create in self._service.creates:
+            reader = create.sender
+            if create.task is None or id(create) in seen or reader is None:
+                continue
+            if create.fate not in _NAMELESS and create.is_read() and reader.process.alive:
+                self._received.append(_Received(create, reader, reader.steps))
+        doubtful = Counter(
+            create.prompt for create in self._service.creates if create.fate not in HARMLESS
+        )
+        for prompt, count in doubtful.items():
+            permitted = 1 + self._resent[prompt]
+            if not self._settings.dedupe:
+                permitted *= sum(one.prompt == prompt for one in self._settings.requests)
+            require("once", count <= permitted, f"{prompt} was sent again, after it may have been accepted")
+        budget = self._plan.budget
+        accepted = sum(create.task is not None for create in self._service.creates)
+        require("budget", budget is None or accepted <= budget, f"{accepted} accepted of {budget}")
+
+    def _judge_end(self) -> None:
+        entries = self._entries()
+        self._kept += [one.create for one in self._received]
+        known = {entry.task_id or entry.possible_id for entry in entries}
+        for create in self._kept:
+            excused = self._resent[create.prompt]
+            require("ids", excused or create.task in known, f"the id {create.task} was read, and is lost")
+        for entry in entries:
+            self._judge_entry(entry)
+        for (item, what), task in self._told.items():
+            self._judge_told(entries[item - 1], what, task)
+
+    def _judge_entry(self, entry: Entry) -> None:
+        prompt = _prompt(entry)
+        accepted = self._accepted(prompt)
+        label, state = f"item {entry.number} ({prompt})", entry.state
+        self._world.count(f"item: {state}")
+        if state in (State.DOWNLOADED, State.FAILED):
+            require("truth", entry.task_id in accepted, f"{label} has task {entry.task_id}, and accepted were {accepted}")
+        if state is State.DOWNLOADED:
+            require("results", entry.path, f"{label} has no file")
+            path = self._folder / str(entry.path)
+            content = path.read_bytes() if path.exists() else None
+            require("results", content == PNG + str(entry.task_id).encode(), f"{label} has the file {content!r}")
+        if state in (State.QUEUED, State.REFUSED) and not self._settings.dedupe:
+            require("truth", len(accepted) <= self._resent[prompt], f"{label} is {state}, and accepted were {accepted}")
+        if state is State.AMBIGUOUS:
+            fates = {one.fate for one in self._service.creates if one.prompt == prompt}
+            excused = bool(self._excuses or self._plan.disk or fates & _UNCERTAIN)
+            require("explanations", excused, f"{label} is ambiguous, and nothing went wrong: {entry.reason}")
+
+    def _judge_told(self, entry: Entry, what: What, task: str | None) -> None:
+        if what is What.SUBMITTED and not self._resent[_prompt(entry)]:
+            require("promises", entry.task_id == task, f"users heard of {task}, and the journal has {entry.task_id}")
+        if what is What.DOWNLOADED:
+            require("promises", entry.state is State.DOWNLOADED, f"a result was saved, and is {entry.state}")
+
+
+_DECIDABLE: Final = frozenset({State.AMBIGUOUS, State.REFUSED, State.QUEUED, State.SUBMITTED})
+
+
+def _prompt(entry: Entry) -> str:
+    import json
+
+    return str(json.loads(entry.body)["prompt"])
