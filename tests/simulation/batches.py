@@ -30,17 +30,13 @@ from .judges import require
 from .machine import Machine
 from .network import Network
 from .plan import Plan
-from .service import HARMLESS, HOST, PNG, Create, Fate, SimulatedService
+from .service import HARMLESS, HOST, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
 from .world import Actor, Cancelled, Process, World
 
 CALM_RUNS: Final = 2
 """Runs that settle everything once faults have stopped: the second one takes up what is late."""
 CALM_SECONDS: Final = 600.0
 """The longest that such a run takes."""
-_NAMELESS: Final = frozenset({Fate.GATEWAY, Fate.JUNK, Fate.NAMELESS, Fate.CUT})
-"""The fates after which a response that was read names no task."""
-_UNCERTAIN: Final = frozenset(Fate) - HARMLESS - {Fate.STRAY}
-"""The fates that explain why nobody knows whether a create was accepted."""
 _FAILS: Final = "[fail:content-policy]"
 _OPEN: Final = frozenset({State.CLAIMED, State.ARMED, State.SUBMITTED, State.COMPLETED})
 """The states that a run does not leave an item in, unless something keeps it from its work."""
@@ -82,7 +78,7 @@ class _Settings:
             dedupe=dedupe,
             sidecar=chances.random() < 0.3,
             limit=chances.choice((None, None, 1, 2)),
-            budget=None if plan.budget is None else Budget(creates=plan.budget),
+            budget=None if plan.budget is None else Budget(creates=plan.budget, per=plan.per),
         )
 
 
@@ -274,6 +270,9 @@ class _Batch:
             return
         world, plan = self._world, self._plan
         living = [(who, actor) for who, actor in self._runs if who.process.alive and not actor.done]
+        if world.chance(plan.cuts):
+            self._cut_power()
+            return
         if living and world.chance(plan.kills):
             who, _ = world.random.choice(living)
             self._kill(who.process)
@@ -291,6 +290,18 @@ class _Batch:
         self._received = [one for one in self._received if one.reader.process is not process]
         self._world.kill(process)
 
+    def _cut_power(self) -> None:
+        """Let all processes die, and their disk lose what is not synced."""
+        self._world.tell("the power is cut")
+        self._world.count("power cut")
+        self._excuses.add("cut")
+        for who, actor in self._runs:
+            if who.process.alive:
+                self._world.end(who.process)
+        self._machine.disk.cut()
+        # What was written and not synced is not promised, unless somebody was told.
+        self._received, self._kept = [], []
+
     def _judge_always(self) -> None:
         """Judge what must hold at every moment."""
         seen = {id(one.create) for one in self._received} | {id(one) for one in self._kept}
@@ -298,7 +309,7 @@ class _Batch:
             reader = create.sender
             if create.task is None or id(create) in seen or reader is None:
                 continue
-            if create.fate not in _NAMELESS and create.is_read() and reader.process.alive:
+            if create.fate not in WORDLESS and create.is_read() and reader.process.alive:
                 self._received.append(_Received(create, reader, reader.steps))
         doubtful = Counter(
             create.prompt for create in self._service.creates if create.fate not in HARMLESS
@@ -310,7 +321,7 @@ class _Batch:
             require("once", count <= permitted, f"{prompt} was sent again, after it may have been accepted")
         budget = self._plan.budget
         accepted = sum(create.task is not None for create in self._service.creates)
-        require("budget", budget is None or accepted <= budget, f"{accepted} accepted of {budget}")
+        require("budget", budget is None or self._plan.per or accepted <= budget, f"{accepted} accepted of {budget}")
 
     def _judge_end(self) -> None:
         entries = self._entries()
@@ -340,7 +351,7 @@ class _Batch:
             require("truth", len(accepted) <= self._resent[prompt], f"{label} is {state}, and accepted were {accepted}")
         if state is State.AMBIGUOUS:
             fates = {one.fate for one in self._service.creates if one.prompt == prompt}
-            excused = bool(self._excuses or self._plan.disk or fates & _UNCERTAIN)
+            excused = bool(self._excuses or self._plan.disk or self._network.broken or fates & UNCERTAIN)
             require("explanations", excused, f"{label} is ambiguous, and nothing went wrong: {entry.reason}")
 
     def _judge_told(self, entry: Entry, what: What, task: str | None) -> None:

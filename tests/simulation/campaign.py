@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from . import batches, names
+from .disk import Disk
 from .machine import Machine
 from .plan import Plan
 from .world import World
@@ -40,7 +41,7 @@ def run(plan: Plan, *, story: list[str] | None = None) -> World:
     world = World(plan.seed)
     world.story = story
     root = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
-    machine = Machine(world, plan.disk)
+    machine = Machine(world, Disk(world, root), plan.disk)
     try:
         with machine.running():
             try:

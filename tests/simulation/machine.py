@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import os
 import random
 import secrets
 import sqlite3
@@ -29,6 +30,7 @@ from unittest.mock import patch
 
 import attrs
 
+from .disk import Disk
 from .world import FOREVER, World
 
 _connect: Final = sqlite3.connect
@@ -41,10 +43,12 @@ class Machine:
 
     Args:
         world: The world.
-        faults: How often a statement fails, from 0 to 1.
+        disk: Where its files are.
+        faults: How often a statement fails, or the disk has no room, from 0 to 1.
     """
 
     world: World
+    disk: Disk
     faults: float = 0.0
     transactions: int = 0
     """How many have ended: those that wait for a lock try again."""
@@ -52,6 +56,9 @@ class Machine:
     """Tables whose column `state` tells how far something is, and what to call them."""
     strike: Callable[[str], None] = lambda _: None
     """Called before each statement, with its first word."""
+
+    def __attrs_post_init__(self) -> None:
+        self.disk.faults = lambda: self.faults
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -71,6 +78,9 @@ class Machine:
                 (threading, "Event", lambda: Event(self.world)),
                 (sqlite3, "connect", self._connect),
                 (fcntl, "flock", self._flock),
+                (os, "urandom", lambda size: chances.randbytes(size)),
+                (time, "clock_gettime", lambda _: self.world.now),
+                *self.disk.parts,
             ):
                 stack.enter_context(patch.object(owner, name, part))
             random.seed(chances.getrandbits(64))
@@ -96,6 +106,7 @@ class Machine:
 
     def _connect(self, path: Any, timeout: float = 5.0, **settings: Any) -> sqlite3.Connection:
         self.world.breathe()
+        self.disk.leave_to_sqlite(path)
         db = _connect(path, timeout=0, factory=Connection, **settings)
         assert isinstance(db, Connection)
         db.machine, db.patience = self, timeout

@@ -17,6 +17,7 @@ FAULTS: Final = {
     "service": (0.1, 0.3, 0.6),
     "disk": (0.005, 0.02, 0.05),
     "kills": (0.001, 0.002, 0.01),
+    "cuts": (0.0005, 0.001, 0.003),
     "cancellations": (0.001, 0.002, 0.01),
     "interrupts": (0.0005, 0.002),
     "jumps": (0.001, 0.01),
@@ -44,6 +45,7 @@ class Plan:
         service: How often the service fails, or its response.
         disk: How often a statement or a file fails.
         kills: How often a process is killed, per step.
+        cuts: How often the power is cut, per step.
         cancellations: How often a task is cancelled, per step.
         interrupts: How often Ctrl-C is pressed, per step.
         jumps: How often the clocks jump, per step.
@@ -62,6 +64,7 @@ class Plan:
     service: float = 0.0
     disk: float = 0.0
     kills: float = 0.0
+    cuts: float = 0.0
     cancellations: float = 0.0
     interrupts: float = 0.0
     jumps: float = 0.0
