@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from muybridge import batch
-from muybridge.batch import SharedBatch, State, StoreUnusable
+from muybridge.batch import JournalUnusable, SharedBatch, State, StoreUnusable
 from muybridge.batch.stores import folder
 from muybridge.files import saving
 from muybridge_protocol.service import Service
@@ -94,6 +95,27 @@ def test_a_batch_in_a_folder(run: Run, server: BillingServer, disk: dict[str, bo
     disk["full"] = False
     assert run(server, None).counts == {State.DOWNLOADED: 3}
     assert (server.posts, server.doubles) == (3, [])
+
+
+def test_a_folder_that_cannot_be_synced(
+    run: Run, server: BillingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that cannot put away what the last one left says what to do, and sends nothing."""
+    run(server, horses(2), limit=1)
+    sync = os.fsync
+
+    def refuse(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(file)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", refuse)
+        with pytest.raises(JournalUnusable, match=r"No space left on device\. .*run again"):
+            run(server, None)
+    assert server.posts == 1
+    assert run(server, None).counts == {State.DOWNLOADED: 2}
+    assert (server.posts, server.doubles) == (2, [])
 
 
 def test_only_some_errors_are_the_disks() -> None:

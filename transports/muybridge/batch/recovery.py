@@ -11,7 +11,13 @@ from typing import Any
 import attrs
 
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken, older_than
+from muybridge.batch.journal_errors import (
+    ClaimLost,
+    JournalUnusable,
+    TaskTaken,
+    older_than,
+    unusable,
+)
 from muybridge.batch.journaled_create import judge_kept_reply, taken_task, verdict
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
@@ -52,6 +58,7 @@ def recover(journal: Journal, service: Service, place: Path, *, but: str) -> lis
 
     Raises:
         JournalOutdated: It lacks what workers on this machine have recorded.
+        JournalUnusable: What they have left cannot be put away.
 
     Args:
         journal: The batch's journal.
@@ -74,7 +81,8 @@ def recover(journal: Journal, service: Service, place: Path, *, but: str) -> lis
                 found += release(journal, service, worker)
         if dead.was_here:
             # Its file must not outlast what the journal knows of it, not even in a power cut.
-            sync_folders(place)
+            with unusable(place, "Nothing was sent. Make room on the disk, then run again."):
+                sync_folders(place)
             journal.forget(worker)
     return found
 
