@@ -37,6 +37,8 @@ CALM_RUNS: Final = 2
 """Runs that settle everything once faults have stopped: the second one takes up what is late."""
 CALM_SECONDS: Final = 600.0
 """The longest that such a run takes."""
+_KEEPING: Final = frozenset({"disk", "jumps", "pauses", "stalls"})
+"""The faults that keep a process from writing what it wants to, or for too long."""
 _FAILS: Final = "[fail:content-policy]"
 _OPEN: Final = frozenset({State.CLAIMED, State.ARMED, State.SUBMITTED, State.COMPLETED})
 """The states that a run does not leave an item in, unless something keeps it from its work."""
@@ -115,8 +117,10 @@ class _Batch:
         self._network = Network(world, plan.network)
         self._service = SimulatedService(world, plan.service)
         self._network.hosts[HOST] = (Process("service"), self._service.accept)
-        self._runs: list[tuple[Program, Actor]] = []
-        """All of them, since a dead process must not be collected before the world ends."""
+        self._runs: list[Program] = []
+        """All of them: nothing of a dead process may be collected before the world ends."""
+        self._mains: list[Actor] = []
+        """The main tasks of all processes that may die."""
         self._received: list[_Received] = []
         self._kept: list[Create] = []
         """Creates whose ids must be known from now on."""
@@ -149,7 +153,8 @@ class _Batch:
         for run in range(1, self._plan.calls + 1):
             self._run(f"run {number}.{run}")
             if world.chance(0.4):
-                self._decide()
+                person = f"person {number}.{run}"
+                self._await(world.start(Process(person), self._decide, person))
             world.stall(world.now + world.random.choice((0.0, 0.0, 5.0, 100.0)))
         self._chaotic -= 1
 
@@ -168,9 +173,8 @@ class _Batch:
             if operator.error is not None:
                 raise operator.error
             require("settling", world.now - began <= CALM_SECONDS, f"run {run} takes too long")
-            _, actor = self._runs[-1]
-            if actor.error is not None:
-                raise actor.error
+            if (error := self._mains[-1].error) is not None:
+                raise error
             left = [entry for entry in self._entries() if entry.state in _OPEN]
             if not left:
                 break
@@ -183,12 +187,16 @@ class _Batch:
         who = program(
             world, self._network, name, ledger=self._ledger_path, budget=settings.budget
         )
-        actor = who.runtime.start(partial(self._work, who, calm=calm), name)
-        self._runs.append((who, actor))
-        world.stall(ready=lambda: actor.done or not who.process.alive)
-        if actor.done:
-            self._note_end(name, actor.error)
-            world.end(who.process)
+        self._runs.append(who)
+        self._await(who.runtime.start(partial(self._work, who, calm=calm), name))
+
+    def _await(self, main: Actor) -> None:
+        """Wait until a process has ended or is killed."""
+        self._mains.append(main)
+        self._world.stall(ready=lambda: main.done or not main.process.alive)
+        if main.process.alive:
+            self._world.end(main.process)
+            self._note_end(main)
 
     @property
     def _ledger_path(self) -> Path | None:
@@ -213,16 +221,16 @@ class _Batch:
         self._world.tell(f"{event.what} {event.item} {event.task or ''} {event.detail}")
         self._told[event.item, event.what] = event.task
 
-    def _note_end(self, name: str, error: BaseException | None) -> None:
+    def _note_end(self, main: Actor) -> None:
         """Accept an error that something explains, and raise any other."""
-        world = self._world
-        world.tell(f"{name} ends: {error!r}")
+        world, error = self._world, main.error
+        world.tell(f"{main.name} ends: {error!r}")
         match error:
             case None:
                 world.count("run: ended")
             case Cancelled():
                 world.count("run: cancelled")
-            case JournalUnusable() | LedgerUnusable() if self._plan.disk:
+            case JournalUnusable() | LedgerUnusable() if self._plan.faults & _KEEPING:
                 world.count(f"run: {type(error).__name__}")
             case _:
                 raise error
@@ -231,10 +239,12 @@ class _Batch:
         """Decide as a person who has looked at the account, or has not."""
         world, draw = self._world, self._world.random
         try:
-            entries = [e for e in self._entries() if e.state in _DECIDABLE]
+            entries = self._entries()
         except JournalUnusable:
             return
         for entry in entries:
+            if entry.state not in _DECIDABLE:
+                continue
             prompt = _prompt(entry)
             theirs = [task for task in self._accepted(prompt) if task is not None]
             choice = draw.choice(("adopt", "abandon", "resubmit", "wait"))
@@ -269,18 +279,27 @@ class _Batch:
         if not self._chaotic:
             return
         world, plan = self._world, self._plan
-        living = [(who, actor) for who, actor in self._runs if who.process.alive and not actor.done]
+        living = [main for main in self._mains if main.process.alive and not main.done]
         if world.chance(plan.cuts):
             self._cut_power()
-            return
-        if living and world.chance(plan.kills):
-            who, _ = world.random.choice(living)
-            self._kill(who.process)
-        elif living and world.chance(plan.cancellations):
-            _, actor = world.random.choice(living)
-            world.count("cancellation")
-            world.tell(f"{actor.name} is cancelled")
-            actor.cancel()
+        elif living and world.chance(plan.kills):
+            self._kill(world.random.choice(living).process)
+        elif living and world.chance(plan.cancellations + plan.interrupts):
+            self._cancel(world.random.choice(living))
+        elif living and world.chance(plan.pauses):
+            process = world.random.choice(living).process
+            world.suspend(process, world.random.choice((1.0, 30.0, 3600.0)))
+        if world.chance(plan.jumps):
+            self._machine.jump()
+        if world.chance(plan.stalls):
+            self._machine.be_busy()
+
+    def _cancel(self, main: Actor) -> None:
+        """Cancel a run, as Ctrl-C does under an event loop."""
+        if main.loop is not None:
+            self._world.count("cancellation")
+            self._world.tell(f"{main.name} is cancelled")
+            main.cancel()
 
     def _kill(self, process: Process) -> None:
         self._excuses.add("kill")
@@ -295,9 +314,9 @@ class _Batch:
         self._world.tell("the power is cut")
         self._world.count("power cut")
         self._excuses.add("cut")
-        for who, actor in self._runs:
-            if who.process.alive:
-                self._world.end(who.process)
+        for main in self._mains:
+            if main.process.alive:
+                self._world.end(main.process)
         self._machine.disk.cut()
         # What was written and not synced is not promised, unless somebody was told.
         self._received, self._kept = [], []
@@ -351,7 +370,7 @@ class _Batch:
             require("truth", len(accepted) <= self._resent[prompt], f"{label} is {state}, and accepted were {accepted}")
         if state is State.AMBIGUOUS:
             fates = {one.fate for one in self._service.creates if one.prompt == prompt}
-            excused = bool(self._excuses or self._plan.disk or self._network.broken or fates & UNCERTAIN)
+            excused = bool(self._excuses or self._network.broken or self._plan.faults & _KEEPING or fates & UNCERTAIN)
             require("explanations", excused, f"{label} is ambiguous, and nothing went wrong: {entry.reason}")
 
     def _judge_told(self, entry: Entry, what: What, task: str | None) -> None:

@@ -90,6 +90,24 @@ class Machine:
                 random.setstate(before)
                 gc.enable()
 
+    def jump(self) -> None:
+        """Set the wall clock, or let the machine sleep for a while."""
+        world = self.world
+        if world.chance(0.3):
+            world.count("the machine sleeps")
+            world.tell("the machine sleeps")
+            world.now += world.random.choice((600.0, 7200.0))
+            return
+        seconds = world.random.choice((-3 * 86_400.0, -3600.0, -1.0, 1.0, 3600.0, 3 * 86_400.0))
+        world.count("the wall clock is set")
+        world.tell(f"the wall clock is set by {seconds:+g} s")
+        world.skew += seconds
+
+    def be_busy(self) -> None:
+        """Let a step take long."""
+        self.world.count("the machine is busy")
+        self.world.now += self.world.random.choice((0.1, 1.0, 5.0, 40.0))
+
     def has_moved(self, seen: int) -> bool:
         """Whether a transaction has ended since so many had been *seen*."""
         return self.transactions > seen

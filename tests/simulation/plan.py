@@ -21,6 +21,7 @@ FAULTS: Final = {
     "cancellations": (0.001, 0.002, 0.01),
     "interrupts": (0.0005, 0.002),
     "jumps": (0.001, 0.01),
+    "pauses": (0.0005, 0.003),
     "stalls": (0.001, 0.01),
 }
 """The faults of a plan, and the chances from which each is drawn."""
@@ -49,6 +50,7 @@ class Plan:
         cancellations: How often a task is cancelled, per step.
         interrupts: How often Ctrl-C is pressed, per step.
         jumps: How often the clocks jump, per step.
+        pauses: How often a process stands still for a while, per step.
         stalls: How often a step takes long, because the machine is busy.
     """
 
@@ -68,6 +70,7 @@ class Plan:
     cancellations: float = 0.0
     interrupts: float = 0.0
     jumps: float = 0.0
+    pauses: float = 0.0
     stalls: float = 0.0
 
     @classmethod

@@ -81,6 +81,8 @@ class Process:
 
     name: str
     alive: bool = True
+    resumes: float = 0.0
+    """Until when it is suspended: it stands still, and holds what it holds."""
     loop: EventLoop = attrs.field(factory=EventLoop)
     on_death: list[Callable[[], object]] = attrs.field(factory=list[Callable[[], object]])
     """What the operating system does when it dies, such as releasing a lock."""
@@ -265,7 +267,7 @@ class World:
         living = [one for one in self._actors if one.process.alive]
         able = [one for one in living if self._can_go_on(one)]
         if not able:
-            moment = min((one.until for one in living if self._is_served(one)), default=FOREVER)
+            moment = min(map(self._wakes, living), default=FOREVER)
             if moment == FOREVER:
                 waiting = ", ".join(one.name for one in living)
                 raise Stuck(f"nobody can go on; those that wait: {waiting}")
@@ -275,6 +277,12 @@ class World:
         actor.steps += 1
         actor.greenlet.switch()
         self._current = None
+
+    def suspend(self, process: Process, seconds: float) -> None:
+        """Let a process stand still for so long, as if it were stopped or swapped out."""
+        self.tell(f"{process.name} stands still for {seconds:g} s")
+        self.count("a process stands still")
+        process.resumes = self.now + seconds
 
     def kill(self, process: Process) -> None:
         """Stop a process where it is, as `kill -9` does."""
@@ -314,8 +322,14 @@ class World:
         """Whether its event loop, if it has one, does not stand still because of another task."""
         return actor.loop is None or actor.loop.stalled in (None, actor)
 
+    def _wakes(self, actor: Actor) -> float:
+        """Return when it goes on, unless something is ready before."""
+        if actor.process.resumes > self.now:
+            return actor.process.resumes
+        return actor.until if self._is_served(actor) else FOREVER
+
     def _can_go_on(self, actor: Actor) -> bool:
-        if not self._is_served(actor):
+        if not self._is_served(actor) or actor.process.resumes > self.now:
             return False
         if actor.until <= self.now or (actor.ready is not None and actor.ready()):
             return True
