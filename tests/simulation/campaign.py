@@ -15,6 +15,7 @@ from typing import Final
 
 from . import batches, names
 from .disk import Disk
+from .judges import Verdict
 from .machine import Machine
 from .plan import Plan
 from .world import World
@@ -36,7 +37,7 @@ def run(plan: Plan, *, story: list[str] | None = None) -> World:
 
     Raises:
         Verdict: A judge has found something wrong.
-        AssertionError: The world is stuck.
+        Stuck: The world never ends.
     """
     world = World(plan.seed)
     world.story = story
@@ -46,6 +47,10 @@ def run(plan: Plan, *, story: list[str] | None = None) -> World:
         with machine.running():
             try:
                 KINDS[plan.kind](plan, world, machine, root)
+            except AssertionError:
+                raise
+            except Exception as error:
+                raise Verdict("errors known", repr(error)) from error
             finally:
                 world.close()
     finally:

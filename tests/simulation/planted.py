@@ -11,8 +11,8 @@ is renamed there, this file changes and no other.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final
 from unittest.mock import patch
@@ -111,10 +111,8 @@ def _without_doubt(outcome: object) -> Any:
 
 
 def _armed_or_not(self: Any, *arguments: Any) -> None:
-    try:
+    with suppress(LedgerUnusable):
         _ledger_arm(self, *arguments)
-    except LedgerUnusable:
-        pass
 
 
 @contextmanager
@@ -122,10 +120,8 @@ def _transaction_of_an_optimist(db: sqlite3.Connection) -> Iterator[sqlite3.Conn
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
-        try:
+        with suppress(sqlite3.OperationalError):
             db.execute("COMMIT")
-        except sqlite3.OperationalError:
-            pass
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
@@ -229,15 +225,9 @@ async def _told_without_a_ledger(self: Any) -> None:
     self._armed = False
 
 
-def _unshared(schema: str) -> str:
-    return schema.replace("UNIQUE INDEX names", "INDEX names")
-
-
 _WITHOUT_DOUBTS: Final = sqlite_store.SCHEMA.replace(", 'ambiguous'", "")
-_TWO_WITH_ONE_NAME: Final = _unshared(sqlite_store.SCHEMA)
+_TWO_WITH_ONE_NAME: Final = sqlite_store.SCHEMA.replace("UNIQUE INDEX names", "INDEX names")
 
-_always: Callable[[Any, str], bool] = lambda *_: True
-_never: Callable[[Any, str], bool] = lambda *_: False
 
 FAULTS: Final = (
     Fault(
@@ -283,7 +273,7 @@ FAULTS: Final = (
     ),
     Fault(
         "a living process is taken for dead",
-        ((Owners, "lives", _never),),
+        ((Owners, "lives", lambda *_: False),),
     ),
     Fault(
         "a process dies when another one looks at it",
@@ -291,7 +281,7 @@ FAULTS: Final = (
     ),
     Fault(
         "a dead process is taken for living",
-        ((Owners, "lives", _always),),
+        ((Owners, "lives", lambda *_: True),),
     ),
     Fault(
         "a ledger that cannot be written is ignored",

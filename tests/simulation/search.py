@@ -1,0 +1,68 @@
+"""Look for seeds whose worlds find the planted faults, and replay those that did.
+
+`found.json` keeps the first seed for each fault, and who convicted. A replay runs it twice: with
+the fault in the product, the same judge has to convict; without it, nobody may.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final, TypedDict
+
+from .plan import Plan
+from .planted import FAULTS, Fault
+from .shrinking import convicted
+
+FOUND: Final = Path(__file__).with_name("found.json")
+WITHIN: Final = 10_000
+"""Seeds within which each fault has to be found."""
+
+
+class Finding(TypedDict):
+    """How a fault was found."""
+
+    kind: str
+    seed: int
+    judge: str
+
+
+def search(fault: Fault, within: int = WITHIN) -> Finding | None:
+    """Return the first seed whose world finds *fault*, or None."""
+    with fault.planted():
+        for seed in range(within):
+            verdict = convicted(Plan.drawn(seed, fault.kind))
+            if verdict is not None:
+                return {"kind": fault.kind, "seed": seed, "judge": verdict.judge}
+    return None
+
+
+def part(number: int, of: int) -> tuple[Fault, ...]:
+    """Return the faults of one part of the search."""
+    return FAULTS[number - 1 :: of]
+
+
+def kept() -> dict[str, Finding]:
+    """Return how each fault was found."""
+    findings: dict[str, Finding] = json.loads(FOUND.read_text(encoding="utf-8"))
+    return findings
+
+
+def keep(findings: dict[str, Finding]) -> None:
+    """Keep how faults were found, besides those that are kept already."""
+    known = {**(kept() if FOUND.exists() else {}), **findings}
+    ordered = {fault.name: known[fault.name] for fault in FAULTS if fault.name in known}
+    FOUND.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
+
+
+def replay(fault: Fault, finding: Finding) -> str | None:
+    """Return what is wrong with a finding, or None if it holds."""
+    plan = Plan.drawn(finding["seed"], finding["kind"])
+    with fault.planted():
+        verdict = convicted(plan)
+    if verdict is None:
+        return f"{fault.name}: seed {plan.seed} does not find it any more"
+    if verdict.judge != finding["judge"]:
+        return f"{fault.name}: {verdict.judge!r} convicts, and not {finding['judge']!r}"
+    innocent = convicted(plan)
+    return None if innocent is None else f"{fault.name}: without it, too: {innocent}"

@@ -1,0 +1,56 @@
+"""Make a failing world small, so that a person can follow its story."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from . import campaign
+from .judges import Verdict
+from .plan import FAULTS, Plan
+
+SEEDS = 40
+"""How many seeds are tried for each smaller plan: with less in it, the chances fall otherwise."""
+
+
+def convicted(plan: Plan) -> Verdict | None:
+    """Return the verdict on the world of a plan, or None if nothing is wrong."""
+    try:
+        campaign.run(plan)
+    except Verdict as verdict:
+        return verdict
+    except AssertionError as error:
+        return Verdict("alive", str(error))
+    return None
+
+
+def shrunk(plan: Plan, judge: str, convicted: Callable[[Plan], Verdict | None]) -> Plan:
+    """Return the smallest plan found for which the same *judge* convicts."""
+    while (smaller := _smaller(plan, judge, convicted)) is not None:
+        plan = smaller
+    return plan
+
+
+def _smaller(plan: Plan, judge: str, convicted: Callable[[Plan], Verdict | None]) -> Plan | None:
+    for candidate in _candidates(plan):
+        for seed in (plan.seed, *range(SEEDS)):
+            tried = attrs.evolve(candidate, seed=seed)
+            verdict = convicted(tried)
+            if verdict is not None and verdict.judge == judge:
+                return tried
+    return None
+
+
+def _candidates(plan: Plan) -> Iterator[Plan]:
+    """Yield plans with less in them."""
+    for fault in FAULTS:
+        if getattr(plan, fault):
+            yield attrs.evolve(plan, **{fault: 0.0})
+    for number in ("programs", "tasks", "names", "calls"):
+        if (value := getattr(plan, number)) > 1:
+            yield attrs.evolve(plan, **{number: value - 1})
+    if plan.per is not None:
+        yield attrs.evolve(plan, per=None)
+    if plan.budget is not None:
+        yield attrs.evolve(plan, budget=None)
