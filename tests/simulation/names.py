@@ -41,6 +41,8 @@ _MOST_PROGRAMS: Final = 6
 _WALL_JUMPS: Final = (-3 * 86_400.0, -3600.0, -1.0, 1.0, 3600.0, 3 * 86_400.0)
 _SLEEPS: Final = (600.0, 7200.0)
 _BUSY: Final = (0.1, 1.0, 5.0, 40.0)
+_LATER: Final = 300.0
+"""Seconds after which a person looks at the account."""
 
 
 def live(plan: Plan, world: World, machine: Machine, root: Path) -> None:
@@ -136,10 +138,13 @@ class _History:
 
     async def once(self, who: Program, _: str) -> None:
         """Create once under a name."""
-        name = self.name("horse")
-        task = await self.told(who, name, who.client.create_once(name, _request(name)))
+        task = await self.ask(who, self.name("horse"))
         if task is not None and self.world.chance(0.3):
             await self.save(who, task)
+
+    async def ask(self, who: Program, name: str) -> Task | Result | None:
+        """Create once under a given name."""
+        return await self.told(who, name, who.client.create_once(name, _request(name)))
 
     async def alone(self, who: Program, call: str) -> None:
         """Create alone, or together with those who ask for the same."""
@@ -345,9 +350,7 @@ class _History:
         auditor = self.program("auditor")
         began = len(self.evidence.told)
         for number in range(self.plan.names):
-            name = f"horse {number + 1}"
-            create = partial(auditor.client.create_once, name, _request(name))
-            self.do(auditor, lambda name=name, create=create: self.told(auditor, name, create()))
+            self.do(auditor, partial(self.ask, auditor, f"horse {number + 1}"))
         for told in self.evidence.told[began:]:
             require(
                 "settled in time",
@@ -379,6 +382,9 @@ class _History:
     def decide(self) -> None:
         """Let a person decide about what is ambiguous, and look whether the decision holds."""
         ledger, evidence = open_ledger(self.ledger), self.evidence
+        # What a killed process has sent may still arrive.
+        person, later = self.program("person"), self.world.now + _LATER
+        self.do(person, partial(person.runtime.sleep_until, later))
         for entry in evidence.entries:
             self.world.count(f"an entry is {entry.state}")
             if entry.state is not State.AMBIGUOUS or entry.name is None:
@@ -401,13 +407,7 @@ class _History:
             else:
                 evidence.resubmitted.update(charged)
                 ledger.resubmit(entry.key)
-            last = self.program("person")
-            self.do(
-                last,
-                lambda name=entry.name, last=last: self.told(
-                    last, name, last.client.create_once(name, _request(name))
-                ),
-            )
+            self.do(person, partial(self.ask, person, entry.name))
             told = evidence.told[-1]
             if choice == "adopt":
                 require("decisions kept", told.task == charged[0].task, f"{told.error!r}")

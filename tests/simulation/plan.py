@@ -8,7 +8,7 @@ fault does, and some have none.
 from __future__ import annotations
 
 import random
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -78,6 +78,10 @@ class Plan:
         """Return the plan of a seed."""
         draw = random.Random(f"{kind} {seed}")  # noqa: S311  of a world
         strikes = {draw.choice(_DRAWN) for _ in range(draw.choice((0, 1, 1, 2, 3, 5, 12)))}
+        chances: dict[str, Any] = {
+            fault: draw.choice(likely) if fault in strikes else 0.0
+            for fault, likely in FAULTS.items()
+        }
         return cls(
             seed=seed,
             kind=kind,
@@ -87,10 +91,7 @@ class Plan:
             calls=draw.choice((1, 2, 3)),
             budget=draw.choice((None, None, 1, 3, 6, 12)),
             per=draw.choice((None, None, "day")),
-            **{
-                fault: draw.choice(chances) if fault in strikes else 0.0
-                for fault, chances in FAULTS.items()
-            },
+            **chances,
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import attrs
 
@@ -10,8 +11,9 @@ from . import campaign
 from .judges import Verdict
 from .plan import FAULTS, Plan
 
-SEEDS = 40
+SEEDS: Final = 40
 """How many seeds are tried for each smaller plan: with less in it, the chances fall otherwise."""
+_NUMBERS: Final = ("programs", "tasks", "names", "calls")
 
 
 def convicted(plan: Plan) -> Verdict | None:
@@ -44,13 +46,10 @@ def _smaller(plan: Plan, judge: str, convicted: Callable[[Plan], Verdict | None]
 
 def _candidates(plan: Plan) -> Iterator[Plan]:
     """Yield plans with less in them."""
-    for fault in FAULTS:
-        if getattr(plan, fault):
-            yield attrs.evolve(plan, **{fault: 0.0})
-    for number in ("programs", "tasks", "names", "calls"):
-        if (value := getattr(plan, number)) > 1:
-            yield attrs.evolve(plan, **{number: value - 1})
-    if plan.per is not None:
-        yield attrs.evolve(plan, per=None)
-    if plan.budget is not None:
-        yield attrs.evolve(plan, budget=None)
+    less: list[dict[str, Any]] = [{fault: 0.0} for fault in FAULTS]
+    less += [{name: max(1, getattr(plan, name) - 1)} for name in _NUMBERS]
+    less += [{"per": None}, {"budget": None}]
+    for change in less:
+        smaller = attrs.evolve(plan, **change)
+        if smaller != plan:
+            yield smaller
