@@ -13,6 +13,7 @@ are left. The journal's own steps are only counted: every one of them is to be s
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from functools import partial
@@ -30,7 +31,7 @@ from .judges import require
 from .machine import Machine
 from .network import Network
 from .plan import Plan
-from .service import HARMLESS, HOST, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
+from .service import HARMLESS, HOST, KEY, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
 from .world import Actor, Cancelled, Process, World
 
 CALM_RUNS: Final = 2
@@ -205,9 +206,10 @@ class _Batch:
 
     async def _work(self, who: Program, *, calm: bool) -> None:
         settings, draw = self._settings, self._world.random
+        resumes = bool(self._told) and draw.random() < 0.2
         report = await batch.run_async(
             who.client,
-            settings.requests,
+            None if resumes else settings.requests,
             self._folder,
             concurrency=draw.choice((1, 2, 4)),
             on_event=partial(self._hear, who),
@@ -351,6 +353,9 @@ class _Batch:
             require("ids", excused or create.task in known, f"the id {create.task} was read, and is lost")
         for entry in entries:
             self._judge_entry(entry)
+        for path in self._folder.parent.rglob("*"):
+            hides = path.is_dir() or KEY.encode() not in path.read_bytes()
+            require("key hidden", hides, f"the key is in {path}")
         for (item, what), task in self._told.items():
             self._judge_told(entries[item - 1], what, task)
 
@@ -366,12 +371,17 @@ class _Batch:
             path = self._folder / str(entry.path)
             content = path.read_bytes() if path.exists() else None
             require("results", content == PNG + str(entry.task_id).encode(), f"{label} has the file {content!r}")
+            require("results", not self._settings.sidecar or self._has_sidecar(path, entry), f"{label} has no sidecar")
         if state in (State.QUEUED, State.REFUSED) and not self._settings.dedupe:
             require("truth", len(accepted) <= self._resent[prompt], f"{label} is {state}, and accepted were {accepted}")
         if state is State.AMBIGUOUS:
             fates = {one.fate for one in self._service.creates if one.prompt == prompt}
             excused = bool(self._excuses or self._network.broken or self._plan.faults & _KEEPING or fates & UNCERTAIN)
             require("explanations", excused, f"{label} is ambiguous, and nothing went wrong: {entry.reason}")
+
+    def _has_sidecar(self, path: Path, entry: Entry) -> bool:
+        sidecar = path.with_name(f"{path.name}.json")
+        return sidecar.exists() and json.loads(sidecar.read_text())["task"] == entry.task_id
 
     def _judge_told(self, entry: Entry, what: What, task: str | None) -> None:
         if what is What.SUBMITTED and not self._resent[_prompt(entry)]:
@@ -384,6 +394,4 @@ _DECIDABLE: Final = frozenset({State.AMBIGUOUS, State.REFUSED, State.QUEUED, Sta
 
 
 def _prompt(entry: Entry) -> str:
-    import json
-
     return str(json.loads(entry.body)["prompt"])

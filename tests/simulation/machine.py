@@ -14,24 +14,24 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import io
 import os
 import random
 import secrets
 import sqlite3
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from functools import partial
-from types import TracebackType
 from typing import Any, Final
 from unittest.mock import patch
 
 import attrs
 
 from .disk import Disk
-from .world import FOREVER, World
+from .threads import Threads
+from .world import World
 
 _connect: Final = sqlite3.connect
 _flock: Final = fcntl.flock
@@ -50,6 +50,9 @@ class Machine:
     world: World
     disk: Disk
     faults: float = 0.0
+    threads: Threads = attrs.field(init=False)
+    errors: io.StringIO = attrs.field(factory=io.StringIO)
+    """What programs print for people."""
     transactions: int = 0
     """How many have ended: those that wait for a lock try again."""
     watched: dict[str, str] = attrs.field(factory=lambda: {"items": "journal", "entries": "ledger"})
@@ -59,6 +62,7 @@ class Machine:
 
     def __attrs_post_init__(self) -> None:
         self.disk.faults = lambda: self.faults
+        self.threads = Threads(self.world)
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -67,19 +71,18 @@ class Machine:
         before = random.getstate()
         gc.disable()
         with ExitStack() as stack:
+            stack.enter_context(redirect_stderr(self.errors))
             for owner, name, part in (
                 (time, "monotonic", lambda: self.world.now),
                 (time, "time", lambda: self.world.wall),
                 (time, "sleep", self._sleep),
                 (secrets, "token_bytes", lambda size=32: chances.randbytes(size)),
                 (secrets, "token_hex", lambda size=32: chances.randbytes(size).hex()),
-                (threading, "Lock", lambda: Lock(self.world)),
-                (threading, "RLock", lambda: Lock(self.world)),
-                (threading, "Event", lambda: Event(self.world)),
                 (sqlite3, "connect", self._connect),
                 (fcntl, "flock", self._flock),
                 (os, "urandom", lambda size: chances.randbytes(size)),
                 (time, "clock_gettime", lambda _: self.world.now),
+                *self.threads.parts,
                 *self.disk.parts,
             ):
                 stack.enter_context(patch.object(owner, name, part))
@@ -228,65 +231,3 @@ class Connection(sqlite3.Connection):
 
 
 _WRITING: Final = frozenset({"BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT"})
-
-
-class Lock:
-    """A lock between the threads of a world."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._owner: object = None
-        self._depth = 0
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002
-        """Wait for the lock."""
-        me = self._world.current
-        self._world.breathe()
-        if self._owner is not None and me is not None and blocking:
-            until = FOREVER if timeout < 0 else self._world.now + timeout
-            self._world.stall(until, lambda: self._owner is None)
-        if self._owner is not None:
-            return False
-        self._owner = me or self
-        return True
-
-    def release(self) -> None:
-        """Release it."""
-        self._owner = None
-
-    def locked(self) -> bool:
-        """Whether somebody has it."""
-        return self._owner is not None
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.release()
-
-
-class Event:
-    """An event between the threads of a world."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._is_set = False
-
-    def is_set(self) -> bool:
-        """Whether it has happened."""
-        return self._is_set
-
-    def set(self) -> None:
-        """Let those go on that wait for it."""
-        self._is_set = True
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for it."""
-        until = FOREVER if timeout is None else self._world.now + timeout
-        self._world.stall(until, self.is_set)
-        return self._is_set

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -114,6 +114,8 @@ class Actor:
     shields: list[Callable[[], bool]] = attrs.field(factory=list[Callable[[], bool]])
     """What keeps a cancellation from striking, as long as one of them holds."""
     limits: list[Limit] = attrs.field(factory=list[Limit])
+    signals: deque[Callable[[], object]] = attrs.field(factory=deque[Callable[[], object]])
+    """What interrupts it where it waits. It goes on waiting unless that raises."""
 
     def cancel(self) -> None:
         """Cancel it at its next await that nothing shields."""
@@ -222,10 +224,13 @@ class World:
     def stall(self, until: float = FOREVER, ready: Callable[[], bool] | None = None) -> None:
         """Block until a moment, or until something is *ready*."""
         actor = self._waiting()
-        if actor.loop is not None:
-            actor.loop.stalled = actor
-        self._switch(actor, until, ready)
-        if actor.loop is not None:
+        if actor.loop is None:
+            self._switch(actor, until, ready)
+            return
+        actor.loop.stalled = actor
+        try:
+            self._switch(actor, until, ready)
+        finally:
             actor.loop.stalled = None
 
     def breathe(self) -> None:
@@ -315,8 +320,15 @@ class World:
         until: float,
         ready: Callable[[], bool] | None,
     ) -> None:
-        actor.until, actor.ready = until, ready
-        self._hub.switch()
+        while True:
+            actor.until, actor.ready = until, ready
+            self._hub.switch()
+            if not actor.signals:
+                return
+            while actor.signals:
+                actor.signals.popleft()()
+            if until <= self.now or (ready is not None and ready()):
+                return
 
     def _is_served(self, actor: Actor) -> bool:
         """Whether its event loop, if it has one, does not stand still because of another task."""
@@ -331,7 +343,7 @@ class World:
     def _can_go_on(self, actor: Actor) -> bool:
         if not self._is_served(actor) or actor.process.resumes > self.now:
             return False
-        if actor.until <= self.now or (actor.ready is not None and actor.ready()):
+        if actor.signals or actor.until <= self.now or (actor.ready is not None and actor.ready()):
             return True
         stalls = actor.loop is not None and actor.loop.stalled is actor
         return not stalls and actor.loop is not None and actor.strikes
