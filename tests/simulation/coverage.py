@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from muybridge.ledger import State
-
 from .service import Fate, rows
 
-ENOUGH: Final = 10_000
-"""Worlds after which a campaign must have seen everything, and not only most things."""
+SOME: Final = 600
+"""Worlds that have to see what happens often."""
+MANY: Final = 10_000
+"""Worlds that have to see everything."""
 
 _OFTEN: Final = (
     *Fate,
@@ -31,11 +31,10 @@ _OFTEN: Final = (
     "the machine is busy",
     "the machine sleeps",
     "the wall clock is set",
-    "accepted",
     "a result is saved",
-    f"an entry is {State.ACCEPTED}",
-    f"an entry is {State.RELEASED}",
-    f"an entry is {State.AMBIGUOUS}",
+    "ledger: armed -> accepted",
+    "ledger: armed -> released",
+    "ledger: armed -> ambiguous",
     "create told: a task",
     "create told: Cancelled",
     "create told: CreateAmbiguous",
@@ -43,7 +42,7 @@ _OFTEN: Final = (
     "create told: NotSent",
     "create told: OverBudget",
 )
-"""Faults, states of entries and outcomes that a few hundred worlds of names see."""
+"""Faults, steps of entries and outcomes that some hundred worlds of names see."""
 _RARELY: Final = (
     *rows("create"),
     *rows("poll"),
@@ -55,14 +54,56 @@ _RARELY: Final = (
     "a person chooses to adopt",
     "a person chooses to release",
     "a person chooses to resubmit",
+    "ledger: ambiguous -> accepted",
+    "ledger: ambiguous -> released",
+    "ledger: ambiguous -> resubmitted",
 )
 """Every row of the delivery tables, and what follows from rare ones."""
 
-EXPECTED: Final = {"names": (_OFTEN, _RARELY)}
-"""By kind of world: what some hundred worlds have seen, and what thousands have."""
+_BATCHES_OFTEN: Final = (
+    "a power cut loses a name",
+    "a power cut meets a file that is not synced",
+    "a process stands still",
+    "a write finds no room",
+    "kill",
+    "power cut",
+    "journal: armed -> ambiguous",
+    "journal: armed -> claimed",
+    "journal: armed -> queued",
+    "journal: armed -> submitted",
+    "journal: claimed -> armed",
+    "journal: claimed -> queued",
+    "journal: completed -> downloaded",
+    "journal: queued -> claimed",
+    "journal: submitted -> completed",
+    "journal: submitted -> failed",
+)
+"""What some hundred worlds of batches see."""
+_BATCHES_RARELY: Final = (
+    *Fate,
+    "journal: ambiguous -> abandoned",
+    "journal: ambiguous -> queued",
+    "journal: ambiguous -> submitted",
+    "journal: queued -> abandoned",
+    "ledger: armed -> accepted",
+    "ledger: armed -> ambiguous",
+    "ledger: armed -> released",
+)
+"""What thousands of them have seen besides."""
+
+EXPECTED: Final = {
+    "names": (_OFTEN, _RARELY),
+    "batches": (_BATCHES_OFTEN, _BATCHES_RARELY),
+}
+"""By kind of world: what some hundred worlds see, and what thousands have seen besides."""
 
 
 def unseen(kind: str, counts: Counter[str], worlds: int) -> list[str]:
-    """Return what the worlds of a kind have to see and have not."""
+    """Return what so many worlds of a kind have to see and have not."""
     often, rarely = EXPECTED.get(kind, ((), ()))
-    return [what for what in (*often, *(rarely if worlds >= ENOUGH else ())) if not counts[what]]
+    expected = ["accepted"]
+    if worlds >= SOME:
+        expected += often
+    if worlds >= MANY:
+        expected += rarely
+    return [what for what in expected if not counts[what]]

@@ -79,6 +79,12 @@ class Told:
     task: str | None
     error: BaseException | None
 
+    @property
+    def is_denial(self) -> bool:
+        """Whether it says that nothing was accepted."""
+        said = isinstance(self.error, MuybridgeError)
+        return said and self.task is None and not isinstance(self.error, CreateAmbiguous)
+
     def sent(self, create: Create) -> bool:
         """Whether the call has sent *create*."""
         sender = create.sender
@@ -105,7 +111,7 @@ class Evidence:
     cancelled: dict[Actor, int] = attrs.field(factory=dict[Actor, int])
     """The step in which each task was cancelled that was."""
     jumps: list[float] = attrs.field(factory=list[float])
-    """When the wall clock has jumped."""
+    """When a clock has jumped."""
     released: set[Create] = attrs.field(factory=set[Create])
     """The creates that a person knows were not accepted."""
     resubmitted: set[Create] = attrs.field(factory=set[Create])
@@ -121,6 +127,11 @@ class Evidence:
             for create in self.service.creates
             if create.fate not in HARMLESS and create not in self.released
         ]
+
+    def twins(self, told: Told) -> list[Told]:
+        """Return what one call has told about one request: a run may ask for it twice."""
+        call = (told.actor, told.began, told.prompt)
+        return [one for one in self.told if (one.actor, one.began, one.prompt) == call]
 
     def may(self, *faults: str) -> bool:
         """Whether any of these faults strikes in the plan."""
@@ -186,7 +197,7 @@ def ids_told(evidence: Evidence) -> None:
             if told.sent(create) and not isinstance(told.error, Cancelled):
                 require(
                     "ids told",
-                    told.task == create.task,
+                    any(one.task == create.task for one in evidence.twins(told)),
                     f"{told.actor.name} asked for {create.prompt!r}, which became {create.task}, "
                     f"and was told {told.task or repr(told.error)}",
                 )
@@ -207,15 +218,13 @@ def ids_true(evidence: Evidence) -> None:
 def nothing_denied(evidence: Evidence) -> None:
     """Look for a request that was called unsent or refused, and may be charged."""
     for told in evidence.told:
-        error = told.error
-        is_denial = isinstance(error, MuybridgeError) and not isinstance(error, CreateAmbiguous)
-        if not is_denial or told.task is not None or told.prompt is None:
+        if told.prompt is None or not all(one.is_denial for one in evidence.twins(told)):
             continue
         for create in evidence.service.creates:
             require(
                 "nothing denied",
                 not told.sent(create) or create.fate in HARMLESS,
-                f"{told.prompt!r} was said to be {type(error).__name__}, and met: "
+                f"{told.prompt!r} was said to be {type(told.error).__name__}, and met: "
                 f"{create.fate or 'acceptance'}",
             )
 

@@ -38,9 +38,6 @@ from .service import HOST, SimulatedService
 from .world import Actor, Cancelled, Process, World
 
 _MOST_PROGRAMS: Final = 6
-_WALL_JUMPS: Final = (-3 * 86_400.0, -3600.0, -1.0, 1.0, 3600.0, 3 * 86_400.0)
-_SLEEPS: Final = (600.0, 7200.0)
-_BUSY: Final = (0.1, 1.0, 5.0, 40.0)
 _LATER: Final = 300.0
 """Seconds after which a person looks at the account."""
 
@@ -271,10 +268,11 @@ class _History:
         if world.chance(plan.interrupts):
             self.interrupt()
         if world.chance(plan.jumps):
-            self.jump()
+            self.evidence.jumps.append(world.now)
+            self.machine.jump()
+            self.evidence.jumps.append(world.now)
         if world.chance(plan.stalls):
-            world.count("the machine is busy")
-            world.now += world.random.choice(_BUSY)
+            self.machine.be_busy()
 
     def calm(self) -> None:
         """Let nothing go wrong from now on."""
@@ -317,20 +315,6 @@ class _History:
             self.world.count("Ctrl-C")
             for actor in who.actors:
                 self.cancel(actor)
-
-    def jump(self) -> None:
-        """Set the wall clock, or let the machine sleep."""
-        world = self.world
-        if world.chance(0.3):
-            world.count("the machine sleeps")
-            world.tell("the machine sleeps")
-            world.now += world.random.choice(_SLEEPS)
-            return
-        jump = world.random.choice(_WALL_JUMPS)
-        world.count("the wall clock is set")
-        world.tell(f"the wall clock is set by {jump:+g} s")
-        world.skew += jump
-        self.evidence.jumps.append(world.now)
 
     def judge_always(self) -> None:
         """Have the judges look whenever the service has heard of another create."""

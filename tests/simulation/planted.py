@@ -8,10 +8,12 @@ This is the one place of the simulation that names what is private to the produc
 is renamed there, this file changes and no other.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final
@@ -20,11 +22,16 @@ from unittest.mock import patch
 import attrs
 
 from muybridge.base_client import BaseClient
+from muybridge.batch import recovery
+from muybridge.batch.journal_entries import State as ItemState
+from muybridge.batch.journaled_create import ItemRecord
+from muybridge.batch.runner_files import DeadRunner
+from muybridge.batch.sqlite import journal
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
-from muybridge.files import sqlite
-from muybridge.ledger import books, ledger, sqlite_store
+from muybridge.files import saving, sqlite
+from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
 from muybridge.ledger.budget import Budget, Measure
 from muybridge.ledger.entries import State
@@ -67,9 +74,25 @@ class Fault:
             yield
 
 
-def _judged(**verdicts: Verdict) -> tuple[Patch, ...]:
+def _judged(**verdicts: Any) -> tuple[Patch, ...]:
     """Return the patch that judges creates otherwise."""
     return ((paid, "CREATE", attrs.evolve(CREATE, **verdicts)),)
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+def _no(*_: object) -> bool:
+    return False
+
+
+def _a_day(*_: object) -> float:
+    return 86_400.0
+
+
+def _unredacted(_: object, response: HttpResponse) -> HttpResponse:
+    return response
 
 
 # What the original does, for those that replace a part of it.
@@ -116,7 +139,7 @@ def _armed_or_not(self: Any, *arguments: Any) -> None:
 
 
 @contextmanager
-def _transaction_of_an_optimist(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def _transaction_of_an_optimist(db: sqlite3.Connection) -> Generator[sqlite3.Connection]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
@@ -158,7 +181,7 @@ async def _armed_under_one_key(self: Any) -> Any:
 
 
 @contextmanager
-def _writing_with_old_news(self: Any) -> Iterator[Any]:
+def _writing_with_old_news(self: Any) -> Generator[Any]:
     late = tuple(self._late)
     with self._store.writing() as rows:
         for conclusion in late:
@@ -225,8 +248,24 @@ async def _told_without_a_ledger(self: Any) -> None:
     self._armed = False
 
 
-_WITHOUT_DOUBTS: Final = sqlite_store.SCHEMA.replace(", 'ambiguous'", "")
-_TWO_WITH_ONE_NAME: Final = sqlite_store.SCHEMA.replace("UNIQUE INDEX names", "INDEX names")
+def _nothing(*_: object, **__: object) -> None:
+    pass
+
+
+def _dead_or_alive(cls: Any, place: Any, name: str) -> Any:
+    return cls(place, name, None)
+
+
+def _judged_unread(_: Any, __: Any, ___: Any, reason: Any, record: Any) -> None:
+    record(ItemState.AMBIGUOUS, {"reason": reason or recovery.UNKNOWN_END})
+
+
+def _judged_unsent(_: Any, __: Any, ___: Any, ____: Any, record: Any) -> None:
+    record(ItemState.QUEUED, {})
+
+
+_WITHOUT_DOUBTS: Final = sqlite_schema.SCHEMA.replace(", 'ambiguous'", "")
+_TWO_WITH_ONE_NAME: Final = sqlite_schema.SCHEMA.replace("UNIQUE INDEX names", "INDEX names")
 
 
 FAULTS: Final = (
@@ -273,7 +312,7 @@ FAULTS: Final = (
     ),
     Fault(
         "a living process is taken for dead",
-        ((Owners, "lives", lambda *_: False),),
+        ((Owners, "lives", _no),),
     ),
     Fault(
         "a process dies when another one looks at it",
@@ -281,7 +320,7 @@ FAULTS: Final = (
     ),
     Fault(
         "a dead process is taken for living",
-        ((Owners, "lives", lambda *_: True),),
+        ((Owners, "lives", _yes),),
     ),
     Fault(
         "a ledger that cannot be written is ignored",
@@ -329,7 +368,7 @@ FAULTS: Final = (
     ),
     Fault(
         "the key is shown in an error",
-        ((Credentials, "redact_response", lambda _, response: response),),
+        ((Credentials, "redact_response", _unredacted),),
     ),
     Fault(
         "a create is sent on a used connection",
@@ -349,8 +388,38 @@ FAULTS: Final = (
     ),
     Fault("an outage speeds up polls", ((Poll, "_again", _again_at_once),)),
     Fault(
+        "a response is not kept before it is read",
+        ((ItemRecord, "keep", _nothing), (ItemRecord, "hold", _nothing)),
+        "batches",
+    ),
+    Fault(
+        "a kept response is not read",
+        ((recovery, "_take_over", _nothing), (recovery, "_judge", _judged_unread)),
+        "batches",
+    ),
+    Fault(
+        "an armed item is taken for unsent",
+        ((recovery, "_judge", _judged_unsent),),
+        "batches",
+    ),
+    Fault(
+        "a runner's lock is not looked at",
+        ((DeadRunner, "find", classmethod(_dead_or_alive)),),
+        "batches",
+    ),
+    Fault(
+        "the folder of a saved file is not synced",
+        ((saving, "sync_folders", _nothing),),
+        "batches",
+    ),
+    Fault(
+        "the folder of a journal is not synced",
+        ((journal, "sync_folders", _nothing), (sqlite, "sync_folders", _nothing)),
+        "batches",
+    ),
+    Fault(
         "a time limit is forgotten",
-        ((Exchange, "remaining", lambda *_: 86_400.0),),
+        ((Exchange, "remaining", _a_day),),
     ),
 )
 """All of them."""
