@@ -346,8 +346,9 @@ class _History:
             self.do(auditor, partial(self.fetch, auditor, task))
 
     async def fetch(self, who: Program, task: str) -> None:
-        """Wait for a task and read its result, which cannot fail now."""
-        await who.client.read(await who.client.wait(task))
+        """Wait for a task and save its result, which cannot fail now."""
+        folder = self.root / f"results of {who.process.name}"
+        await who.client.download(await who.client.wait(task), folder / f"{task}.png")
 
     def do(self, who: Program, work: Callable[[], Awaitable[object]]) -> None:
         """Let a program do something to its end."""
