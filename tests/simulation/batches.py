@@ -18,7 +18,7 @@ import random
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -32,6 +32,7 @@ from .machine import Machine
 from .network import Network
 from .plan import Plan
 from .service import HARMLESS, HOST, KEY, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
+from .user_threads import AwaitableClient
 from .world import Actor, Cancelled, Process, World
 
 CALM_RUNS: Final = 2
@@ -207,16 +208,18 @@ class _Batch:
     async def _work(self, who: Program, *, calm: bool) -> None:
         settings, draw = self._settings, self._world.random
         resumes = bool(self._told) and draw.random() < 0.2
-        report = await batch.run_async(
-            who.client,
-            None if resumes else settings.requests,
-            self._folder,
-            concurrency=draw.choice((1, 2, 4)),
-            on_event=partial(self._hear, who),
-            limit=None if calm else settings.limit,
-            sidecar=settings.sidecar,
-            dedupe=settings.dedupe,
-        )
+        source = None if resumes else settings.requests
+        given: dict[str, Any] = {
+            "concurrency": draw.choice((1, 2, 4)),
+            "on_event": partial(self._hear, who),
+            "limit": None if calm else settings.limit,
+            "sidecar": settings.sidecar,
+            "dedupe": settings.dedupe,
+        }
+        if isinstance(who.client, AwaitableClient):
+            report = batch.run(who.client.client, source, self._folder, **given)
+        else:
+            report = await batch.run_async(who.client, source, self._folder, **given)
         self._world.tell(f"reports {dict(report.counts)} {report.stopped}")
 
     def _hear(self, who: Program, event: BatchEvent) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from muybridge import Budget, Task
+from muybridge import Budget, Client, Task
 from muybridge.base_client import DrivenClient
 from muybridge.configuration import hidden, read_books, read_service
 from muybridge.drivers.calls import Calls
@@ -19,6 +19,7 @@ from muybridge.wire.http1.transport import Http1Transport
 from .network import Network, SimulatedLoop
 from .runtime import SimulatedRuntime
 from .service import KEY, URL
+from .user_threads import AwaitableClient, BlockingTransport, ThreadRuntime
 from .world import Actor, Process, World
 
 
@@ -36,8 +37,8 @@ class Program:
     """
 
     process: Process
-    client: DrivenClient
-    runtime: SimulatedRuntime
+    client: DrivenClient | AwaitableClient
+    runtime: SimulatedRuntime | ThreadRuntime
     dedupe: bool
     tasks: set[str]
     actors: list[Actor] = attrs.field(factory=list[Actor])
@@ -87,10 +88,22 @@ def program(
     dedupe: bool = False,
     timeout: float = 60.0,
     sinks: Sinks | None = None,
+    threads: bool | None = None,
 ) -> Program:
-    """Return a new process with a client."""
+    """Return a new process with a client: a blocking one in threads, or one in an event loop.
+
+    Args:
+        world: The world.
+        network: Its network.
+        name: How stories call the process.
+        ledger: The ledger, or None for none.
+        budget: The budget, or None.
+        dedupe: Whether identical requests share a task.
+        timeout: Seconds that an exchange may take.
+        sinks: Where the client's events go, or None.
+        threads: Whether the client is a blocking one, or None to let chance decide.
+    """
     process = Process(name)
-    runtime = SimulatedRuntime(world, process, once=world.chance(0.5))
     service, credentials = read_service(
         hidden(KEY), URL, None, allow_plain_http=True, allow_insecure_downloads=True, account=None
     )
@@ -100,11 +113,30 @@ def program(
         tasks.add(task.id)
         world.tell(f"is told of {task.id}")
 
+    on_event = None if sinks is None else sinks.event
     transport = type("SimulatedTransport", (Http1Transport,), {})()
     transport.event_loop = SimulatedLoop(world, network)
+    if world.chance(0.3) if threads is None else threads:
+        world.count("a program has threads")
+        blocking_client = Client(
+            KEY,
+            URL,
+            allow_plain_http=True,
+            allow_insecure_downloads=True,
+            timeout=timeout,
+            on_submitted=tell,
+            on_event=on_event,
+            budget=budget,
+            ledger=ledger,
+            dedupe=dedupe,
+            transport=BlockingTransport(transport),
+        )
+        client = AwaitableClient(blocking_client)
+        return Program(process, client, ThreadRuntime(world, process), dedupe, tasks)
     calls = Calls(service=service, timeout=timeout, poll_interval=None)
     books = read_books(budget, ledger, credentials, prices=None, dedupe=dedupe)
-    listeners = Listeners(tell, None if sinks is None else sinks.event)
+    runtime = SimulatedRuntime(world, process, once=world.chance(0.5))
+    listeners = Listeners(tell, on_event)
     driver = Driver(transport, credentials, listeners, runtime, calls.next_polls, books)
-    client = DrivenClient(calls, driver, owns_transport=True)
-    return Program(process, client, runtime, dedupe, tasks)
+    driven = DrivenClient(calls, driver, owns_transport=True)
+    return Program(process, driven, runtime, dedupe, tasks)

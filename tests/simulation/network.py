@@ -141,12 +141,13 @@ class SimulatedStream:
         while True:
             # Also what is there already takes a checkpoint, at which others go on.
             self.incoming.reader = self.world.current
-            self.world.pause(self.incoming.next, lambda: self.incoming.is_ready)
-            self.incoming.reader = None
             try:
+                self.world.pause(self.incoming.next, lambda: self.incoming.is_ready)
                 return self.incoming.take(size)
             except BlockingIOError:
                 continue
+            finally:
+                self.incoming.reader = None
 
     def receive_nowait(self, size: int) -> bytes:
         """Return bytes that have already arrived."""
