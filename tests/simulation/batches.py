@@ -132,6 +132,8 @@ class _Batch:
         """What users were told about an item, and of which task."""
         self._chaotic = plan.programs
         """How many operators still have runs in which things go wrong."""
+        self._interrupted: list[Actor | None] = []
+        """The main threads where Ctrl-C was pressed."""
         self._excuses: set[str] = set()
         """What besides the service may leave an outcome ambiguous."""
 
@@ -190,13 +192,17 @@ class _Batch:
             world, self._network, name, ledger=self._ledger_path, budget=settings.budget
         )
         self._runs.append(who)
-        self._await(who.runtime.start(partial(self._work, who, calm=calm), name))
+        main = who.runtime.start(partial(self._work, who, calm=calm), name)
+        if main.loop is None:
+            self._machine.threads.sit_at_terminal(main)
+        self._await(main)
 
     def _await(self, main: Actor) -> None:
         """Wait until a process has ended or is killed."""
         self._mains.append(main)
         self._world.stall(ready=lambda: main.done or not main.process.alive)
         if main.process.alive:
+            self._note_death(main.process)
             self._world.end(main.process)
             self._note_end(main)
 
@@ -235,6 +241,8 @@ class _Batch:
                 world.count("run: ended")
             case Cancelled():
                 world.count("run: cancelled")
+            case KeyboardInterrupt() if self._plan.interrupts:
+                world.count("run: interrupted")
             case JournalUnusable() | LedgerUnusable() if self._plan.faults & _KEEPING:
                 world.count(f"run: {type(error).__name__}")
             case _:
@@ -289,8 +297,10 @@ class _Batch:
             self._cut_power()
         elif living and world.chance(plan.kills):
             self._kill(world.random.choice(living).process)
-        elif living and world.chance(plan.cancellations + plan.interrupts):
+        elif living and world.chance(plan.cancellations):
             self._cancel(world.random.choice(living))
+        elif world.chance(plan.interrupts * (20 if self._interrupted else 3)):
+            self._press_ctrl_c()
         elif living and world.chance(plan.pauses):
             process = world.random.choice(living).process
             world.suspend(process, world.random.choice((1.0, 30.0, 3600.0)))
@@ -306,13 +316,25 @@ class _Batch:
             self._world.tell(f"{main.name} is cancelled")
             main.cancel()
 
+    def _press_ctrl_c(self) -> None:
+        """Interrupt the run at the terminal. A second time may leave creates in doubt."""
+        main = self._machine.threads.main
+        if self._machine.threads.press_ctrl_c():
+            if main in self._interrupted:
+                self._excuses.add("a second Ctrl-C")
+            self._interrupted.append(main)
+
     def _kill(self, process: Process) -> None:
         self._excuses.add("kill")
+        self._note_death(process)
+        self._world.kill(process)
+
+    def _note_death(self, process: Process) -> None:
+        """Note which ids a process knew when it died."""
         for received in self._received:
             if received.reader.process is process and received.had_time:
                 self._kept.append(received.create)
         self._received = [one for one in self._received if one.reader.process is not process]
-        self._world.kill(process)
 
     def _cut_power(self) -> None:
         """Let all processes die, and their disk lose what is not synced."""

@@ -26,6 +26,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
+from weakref import WeakSet
 
 import attrs
 
@@ -130,7 +131,7 @@ class Machine:
         self.disk.leave_to_sqlite(path)
         db = _connect(path, timeout=0, factory=Connection, **settings)
         assert isinstance(db, Connection)
-        db.machine, db.patience = self, timeout
+        db.machine, db.patience, db._cursors = self, timeout, WeakSet()
         actor = self.world.current
         if actor is not None:
             actor.process.on_death.append(db.die)
@@ -142,8 +143,8 @@ class Connection(sqlite3.Connection):
 
     machine: Machine
     patience: float
-    _cursor: sqlite3.Cursor | None = None
-    """The last one, which may hold a lock as long as rows are left."""
+    _cursors: WeakSet[sqlite3.Cursor]
+    """Those that may hold a lock, as long as rows are left."""
     _watches: bool = False
     _seen: Counter[str]
     """The steps of the transaction, from one state to another."""
@@ -168,26 +169,30 @@ class Connection(sqlite3.Connection):
                     raise
                 world.count("a transaction waits for another")
                 world.stall(min(end, world.now + 0.1), partial(machine.has_moved, seen))
-        self._cursor = cursor
+        self._cursors.add(cursor)
         if word in ("COMMIT", "ROLLBACK"):
             machine.transactions += 1
             if word == "COMMIT":
                 world.counts.update(self._seen)
-        world.breathe()
-        if fault is not None:
-            raise fault
+        try:
+            world.breathe()
+            if fault is not None:
+                raise fault
+        except BaseException:
+            cursor.close()  # nobody has it, and it may hold a lock
+            raise
         return cursor
 
     def close(self) -> None:
         """Close it."""
-        self._cursor = None
         super().close()
         self.machine.transactions += 1
 
     def die(self) -> None:
         """Release its locks, as the system does when its process dies."""
-        if self._cursor is not None:
-            self._cursor.close()
+        with suppress(sqlite3.ProgrammingError):  # it is closed already
+            for cursor in self._cursors:
+                cursor.close()
         self.close()
 
     def _watch(self) -> None:
