@@ -188,9 +188,7 @@ class _Batch:
     def _run(self, name: str, *, calm: bool = False) -> None:
         """Run the batch in a new process, until it has ended or is killed."""
         world, settings = self._world, self._settings
-        who = program(
-            world, self._network, name, ledger=self._ledger_path, budget=settings.budget
-        )
+        who = program(world, self._network, name, ledger=self._ledger_path, budget=settings.budget)
         self._runs.append(who)
         main = who.runtime.start(partial(self._work, who, calm=calm), name)
         if main.loop is None:
@@ -217,7 +215,7 @@ class _Batch:
         source = None if resumes else settings.requests
         given: dict[str, Any] = {
             "concurrency": draw.choice((1, 2, 4)),
-            "on_event": partial(self._hear, who),
+            "on_event": self._hear,
             "limit": None if calm else settings.limit,
             "sidecar": settings.sidecar,
             "dedupe": settings.dedupe,
@@ -225,10 +223,11 @@ class _Batch:
         if isinstance(who.client, AwaitableClient):
             report = batch.run(who.client.client, source, self._folder, **given)
         else:
-            report = await batch.run_async(who.client, source, self._folder, **given)
+            client: Any = who.client  # typed for those that programs make
+            report = await batch.run_async(client, source, self._folder, **given)
         self._world.tell(f"reports {dict(report.counts)} {report.stopped}")
 
-    def _hear(self, who: Program, event: BatchEvent) -> None:
+    def _hear(self, event: BatchEvent) -> None:
         self._world.tell(f"{event.what} {event.item} {event.task or ''} {event.detail}")
         self._told[event.item, event.what] = event.task
 
@@ -259,13 +258,15 @@ class _Batch:
             if entry.state not in _DECIDABLE:
                 continue
             prompt = _prompt(entry)
-            theirs = [task for task in self._accepted(prompt) if task is not None]
+            theirs = self._accepted(prompt)
             choice = draw.choice(("adopt", "abandon", "resubmit", "wait"))
             world.tell(f"decides to {choice} item {entry.number}, which is {entry.state}")
             try:
                 if choice == "adopt" and theirs and entry.state is not State.QUEUED:
                     batch.adopt(self._folder, entry.number, draw.choice(theirs))
-                elif choice == "abandon" and (entry.state is not State.QUEUED or draw.random() < 0.2):
+                elif choice == "abandon" and (
+                    entry.state is not State.QUEUED or draw.random() < 0.2
+                ):
                     batch.abandon(self._folder, entry.number)
                 elif choice == "resubmit" and entry.state is not State.QUEUED:
                     self._resent[prompt] += 1
@@ -364,10 +365,18 @@ class _Batch:
             permitted = 1 + self._resent[prompt]
             if not self._settings.dedupe:
                 permitted *= sum(one.prompt == prompt for one in self._settings.requests)
-            require("once", count <= permitted, f"{prompt} was sent again, after it may have been accepted")
+            require(
+                "once",
+                count <= permitted,
+                f"{prompt} was sent again, after it may have been accepted",
+            )
         budget = self._plan.budget
         accepted = sum(create.task is not None for create in self._service.creates)
-        require("budget", budget is None or self._plan.per or accepted <= budget, f"{accepted} accepted of {budget}")
+        require(
+            "budget",
+            budget is None or self._plan.per or accepted <= budget,
+            f"{accepted} accepted of {budget}",
+        )
 
     def _judge_end(self) -> None:
         entries = self._entries()
@@ -375,7 +384,11 @@ class _Batch:
         known = {entry.task_id or entry.possible_id for entry in entries}
         for create in self._kept:
             excused = self._resent[create.prompt]
-            require("ids", excused or create.task in known, f"the id {create.task} was read, and is lost")
+            require(
+                "ids",
+                excused or create.task in known,
+                f"the id {create.task} was read, and is lost",
+            )
         for entry in entries:
             self._judge_entry(entry)
         for path in self._folder.parent.rglob("*"):
@@ -390,19 +403,44 @@ class _Batch:
         label, state = f"item {entry.number} ({prompt})", entry.state
         self._world.count(f"item: {state}")
         if state in (State.DOWNLOADED, State.FAILED):
-            require("truth", entry.task_id in accepted, f"{label} has task {entry.task_id}, and accepted were {accepted}")
+            require(
+                "truth",
+                entry.task_id in accepted,
+                f"{label} has task {entry.task_id}, and accepted were {accepted}",
+            )
         if state is State.DOWNLOADED:
             require("results", entry.path, f"{label} has no file")
             path = self._folder / str(entry.path)
             content = path.read_bytes() if path.exists() else None
-            require("results", content == PNG + str(entry.task_id).encode(), f"{label} has the file {content!r}")
-            require("results", not self._settings.sidecar or self._has_sidecar(path, entry), f"{label} has no sidecar")
+            require(
+                "results",
+                content == PNG + str(entry.task_id).encode(),
+                f"{label} has the file {content!r}",
+            )
+            require(
+                "results",
+                not self._settings.sidecar or self._has_sidecar(path, entry),
+                f"{label} has no sidecar",
+            )
         if state in (State.QUEUED, State.REFUSED) and not self._settings.dedupe:
-            require("truth", len(accepted) <= self._resent[prompt], f"{label} is {state}, and accepted were {accepted}")
+            require(
+                "truth",
+                len(accepted) <= self._resent[prompt],
+                f"{label} is {state}, and accepted were {accepted}",
+            )
         if state is State.AMBIGUOUS:
             fates = {one.fate for one in self._service.creates if one.prompt == prompt}
-            excused = bool(self._excuses or self._network.broken or self._plan.faults & _KEEPING or fates & UNCERTAIN)
-            require("explanations", excused, f"{label} is ambiguous, and nothing went wrong: {entry.reason}")
+            excused = bool(
+                self._excuses
+                or self._network.broken
+                or self._plan.faults & _KEEPING
+                or fates & UNCERTAIN
+            )
+            require(
+                "explanations",
+                excused,
+                f"{label} is ambiguous, and nothing went wrong: {entry.reason}",
+            )
 
     def _has_sidecar(self, path: Path, entry: Entry) -> bool:
         sidecar = path.with_name(f"{path.name}.json")
@@ -410,9 +448,17 @@ class _Batch:
 
     def _judge_told(self, entry: Entry, what: What, task: str | None) -> None:
         if what is What.SUBMITTED and not self._resent[_prompt(entry)]:
-            require("promises", entry.task_id == task, f"users heard of {task}, and the journal has {entry.task_id}")
+            require(
+                "promises",
+                entry.task_id == task,
+                f"users heard of {task}, and the journal has {entry.task_id}",
+            )
         if what is What.DOWNLOADED:
-            require("promises", entry.state is State.DOWNLOADED, f"a result was saved, and is {entry.state}")
+            require(
+                "promises",
+                entry.state is State.DOWNLOADED,
+                f"a result was saved, and is {entry.state}",
+            )
 
 
 _DECIDABLE: Final = frozenset({State.AMBIGUOUS, State.REFUSED, State.QUEUED, State.SUBMITTED})

@@ -114,8 +114,10 @@ def program(
         world.tell(f"is told of {task.id}")
 
     on_event = None if sinks is None else sinks.event
-    transport = type("SimulatedTransport", (Http1Transport,), {})()
-    transport.event_loop = SimulatedLoop(world, network)
+    loop = SimulatedLoop(world, network)
+    transport: Http1Transport = type(
+        "SimulatedTransport", (Http1Transport,), {"event_loop": loop}
+    )()
     if world.chance(0.3) if threads is None else threads:
         world.count("a program has threads")
         blocking_client = Client(

@@ -153,10 +153,10 @@ class Disk:
             with _open_file(f"/proc/self/fd/{number}", "rb") as content:
                 node.synced = content.read()
             return
-        folder = os.readlink(f"/proc/self/fd/{number}")
+        folder = Path(f"/proc/self/fd/{number}").readlink()
         left: list[Operation] = []
         for operation in self._pending:
-            if any(os.path.dirname(name) == folder for name in operation):
+            if any(Path(name).parent == folder for name in operation):
                 _apply(operation, self._synced)
             else:
                 left.append(operation)
@@ -186,7 +186,7 @@ class Disk:
         is_new = self._begin_name(path)
         _make_folder(path, *more, **named)
         if is_new and self._has(path):
-            node = self._inodes[os.stat(path).st_ino] = Node(is_folder=True)
+            node = self._inodes[Path(path).stat().st_ino] = Node(is_folder=True)
             self._happen({str(path): node})
 
     def _remove_folder(self, path: Any, **named: Any) -> None:
@@ -227,7 +227,7 @@ class Disk:
     def _remember(self, path: Any) -> None:
         """Remember what is in a file that is about to lose a name."""
         node = self._names.get(str(path))
-        if node is not None and os.path.exists(path):
+        if node is not None and Path(path).exists():
             node.last = _content(str(path))
 
     # What a power cut leaves.
@@ -295,7 +295,7 @@ class Disk:
         for name, node in sorted(names.items()):
             if not node.is_folder:
                 _link(places[node], name)
-            elif not os.path.isdir(name):
+            elif not Path(name).is_dir():
                 _make_folder(name)
         shutil.rmtree(shelf)
         self._inodes = {os.lstat(name).st_ino: node for name, node in names.items()}

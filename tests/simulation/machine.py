@@ -81,8 +81,8 @@ class Machine:
                 (secrets, "token_hex", lambda size=32: chances.randbytes(size).hex()),
                 (sqlite3, "connect", self._connect),
                 (fcntl, "flock", self._flock),
-                (os, "urandom", lambda size: chances.randbytes(size)),
-                (time, "clock_gettime", lambda _: self.world.now),
+                (os, "urandom", chances.randbytes),
+                (time, "clock_gettime", self._boot_time),
                 *self.threads.parts,
                 *self.disk.parts,
             ):
@@ -116,6 +116,9 @@ class Machine:
         """Whether a transaction has ended since so many had been *seen*."""
         return self.transactions > seen
 
+    def _boot_time(self, _: int) -> float:
+        return self.world.now
+
     def _sleep(self, seconds: float) -> None:
         self.world.stall(self.world.now + seconds)
 
@@ -131,7 +134,7 @@ class Machine:
         self.disk.leave_to_sqlite(path)
         db = _connect(path, timeout=0, factory=Connection, **settings)
         assert isinstance(db, Connection)
-        db.machine, db.patience, db._cursors = self, timeout, WeakSet()
+        db.machine, db.patience, db.cursors = self, timeout, WeakSet()
         actor = self.world.current
         if actor is not None:
             actor.process.on_death.append(db.die)
@@ -143,7 +146,7 @@ class Connection(sqlite3.Connection):
 
     machine: Machine
     patience: float
-    _cursors: WeakSet[sqlite3.Cursor]
+    cursors: WeakSet[sqlite3.Cursor]
     """Those that may hold a lock, as long as rows are left."""
     _watches: bool = False
     _seen: Counter[str]
@@ -169,18 +172,19 @@ class Connection(sqlite3.Connection):
                     raise
                 world.count("a transaction waits for another")
                 world.stall(min(end, world.now + 0.1), partial(machine.has_moved, seen))
-        self._cursors.add(cursor)
+        self.cursors.add(cursor)
         if word in ("COMMIT", "ROLLBACK"):
             machine.transactions += 1
             if word == "COMMIT":
                 world.counts.update(self._seen)
         try:
             world.breathe()
-            if fault is not None:
-                raise fault
         except BaseException:
             cursor.close()  # nobody has it, and it may hold a lock
             raise
+        if fault is not None:
+            cursor.close()
+            raise fault
         return cursor
 
     def close(self) -> None:
@@ -191,7 +195,7 @@ class Connection(sqlite3.Connection):
     def die(self) -> None:
         """Release its locks, as the system does when its process dies."""
         with suppress(sqlite3.ProgrammingError):  # it is closed already
-            for cursor in self._cursors:
+            for cursor in self.cursors:
                 cursor.close()
         self.close()
 

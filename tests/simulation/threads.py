@@ -10,21 +10,25 @@ may press Ctrl-C. All other processes have their clients in threads that no sign
 
 from __future__ import annotations
 
-import _signal
+import inspect
 import queue
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from muybridge.drivers import blocking
 
 from .world import FOREVER, Actor, World
+
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal  # the product takes its functions from there
 
 _current_thread: Final = threading.current_thread
 _main_thread: Final = threading.main_thread
@@ -237,7 +241,7 @@ class Threads:
             (queue, "SimpleQueue", lambda: Queue(world)),
             (blocking, "SimpleQueue", lambda: Queue(world)),
             (_signal, "signal", self._handle_with),
-            (_signal, "getsignal", lambda number: self._handlers.get(number, signal.SIG_DFL)),
+            (_signal, "getsignal", self._handler),
         ]
 
     def sit_at_terminal(self, main: Actor) -> bool:
@@ -257,10 +261,13 @@ class Threads:
         main.signals.append(self._interrupt)
         return True
 
+    def _handler(self, number: int) -> Any:
+        return self._handlers.get(number, signal.SIG_DFL)
+
     def _interrupt(self) -> None:
-        self._handlers[signal.SIGINT](signal.SIGINT, sys._getframe())
+        self._handlers[signal.SIGINT](signal.SIGINT, inspect.currentframe())
 
     def _handle_with(self, number: int, handler: Any) -> Any:
-        before = self._handlers.get(number, signal.SIG_DFL)
+        before = self._handler(number)
         self._handlers[number] = handler
         return before
