@@ -162,6 +162,7 @@ class _History:
             for number in range(world.random.choice((1, 2, 3)))
         ]
         began, left = world.steps, dict(enumerate(prompts))
+        world.tell(f"asks for {', '.join(prompts)}")
         outcomes = who.client.run_all(
             [_request(prompt) for prompt in prompts],
             concurrency=world.random.choice((1, 2, 5)),
@@ -202,6 +203,7 @@ class _History:
     ) -> Task | Result | None:
         """Make a call, and note what it tells."""
         began = self.world.steps
+        self.world.tell(f"asks for {prompt}" if prompt is not None else "waits for a result")
         try:
             got = await call
         except MuybridgeError as error:
@@ -230,7 +232,7 @@ class _History:
         said = task or type(error).__name__
         kind = "create" if prompt is not None else "wait"
         self.world.count(f"{kind} told: {'a task' if task else said}")
-        self.world.tell(f"{prompt or kind}: {said}")
+        self.world.tell(f"is told, of {prompt or 'a result'}: {said}")
         if error is not None and not isinstance(error, Cancelled):
             self.evidence.sinks.error(error)
         self.evidence.told.append(
