@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -26,7 +27,7 @@ import attrs
 from . import campaign, search
 from .coverage import unseen
 from .plan import Plan
-from .planted import FAULTS
+from .planted import FAULTS, Fault
 from .shrinking import convicted, shrunk
 
 _FRESH = 10_000_000
@@ -37,7 +38,8 @@ def main(options: argparse.Namespace) -> int:
     """Do what the command line asks for, and return the exit status."""
     number, of = map(int, options.part.split("/"))
     if options.search:
-        return look(number, of, options.within, keep=options.keep)
+        faults = [one for one in search.part(number, of) if options.plant in (None, one.name)]
+        return look(faults, options.within, keep=options.keep)
     if options.replay:
         return replay(number, of)
     if options.plant:
@@ -124,10 +126,10 @@ def report(plan: Plan) -> None:
     print(f"  smaller: python -m tests.simulation --story --plan '{json.dumps(small)}'")
 
 
-def look(number: int, of: int, within: int, *, keep: bool) -> int:
-    """Look for the planted faults of one part of them."""
-    missed, findings = 0, dict[str, search.Finding]()
-    for fault in search.part(number, of):
+def look(faults: Sequence[Fault], within: int, *, keep: bool) -> int:
+    """Look for planted faults."""
+    missed = 0
+    for fault in faults:
         began = time.process_time()
         finding = search.search(fault, within)
         cpu = time.process_time() - began
@@ -135,11 +137,10 @@ def look(number: int, of: int, within: int, *, keep: bool) -> int:
             missed += 1
             print(f"{fault.name}: not found within {within} seeds ({cpu:.0f} s)", flush=True)
             continue
-        findings[fault.name] = finding
         said = f"{finding['kind']} {finding['seed']}, by {finding['judge']!r}"
         print(f"{fault.name}: {said} ({cpu:.1f} s)", flush=True)
-    if keep:
-        search.keep(findings)
+        if keep:
+            search.keep(fault, finding)
     return 1 if missed else 0
 
 

@@ -51,10 +51,10 @@ def kept() -> dict[str, Finding]:
     return findings
 
 
-def keep(findings: dict[str, Finding]) -> None:
-    """Keep how faults were found, besides those that are kept already."""
-    known = {**(kept() if FOUND.exists() else {}), **findings}
-    ordered = {fault.name: known[fault.name] for fault in FAULTS if fault.name in known}
+def keep(fault: Fault, finding: Finding) -> None:
+    """Keep how a fault was found."""
+    known = {**(kept() if FOUND.exists() else {}), fault.name: finding}
+    ordered = {one.name: known[one.name] for one in FAULTS if one.name in known}
     FOUND.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
 
 
