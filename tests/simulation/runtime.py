@@ -46,11 +46,11 @@ class SimulatedRuntime:
 
     async def sleep_until(self, moment: float) -> None:
         """Wait until *moment*."""
-        self._await(moment)
+        self.wait(moment)
 
     async def checkpoint(self) -> None:
         """Let others run, and be cancelled if the caller has been."""
-        self._await(self.world.now)
+        self.wait(self.world.now)
 
     async def unbroken(
         self,
@@ -59,19 +59,19 @@ class SimulatedRuntime:
         conclude: object = None,  # noqa: ARG002  no coroutine is closed here
     ) -> T:
         """Await *exchange*, which nothing cancels once any of it is *sent*."""
-        shields = self._current().shields
+        shields = self.current().shields
         shields.append(sent)
         try:
             return await exchange
         except Cancelled:
-            self._heard()
+            self.hear()
             raise
         finally:
             shields.remove(sent)
 
     async def raise_cancellation(self) -> None:
         """Raise what was held back, where cancellations strike once."""
-        actor = self._current()
+        actor = self.current()
         if self.once and actor.strikes:
             actor.cancelling = False
             raise Cancelled
@@ -106,28 +106,31 @@ class SimulatedRuntime:
             self.process, lambda: blocking.run(work), name, loop=self.process.loop
         )
 
-    def _await(self, until: float, ready: Callable[[], bool] | None = None) -> None:
+    def wait(self, until: float, ready: Callable[[], bool] | None = None) -> None:
+        """Wait until a moment, or until something is *ready*."""
         try:
             self.world.pause(until, ready)
         except Cancelled:
-            self._heard()
+            self.hear()
             raise
 
-    def _heard(self) -> None:
+    def hear(self) -> None:
+        """Note that a cancellation was raised: where it strikes once, it is over."""
         if self.once:
-            self._current().cancelling = False
+            self.current().cancelling = False
+
+    def current(self) -> Actor:
+        """Return the task that calls."""
+        actor = self.world.current
+        assert actor is not None
+        return actor
 
     def _done(self, work: Callable[[], object]) -> Actor:
-        actor = self._current()
+        actor = self.current()
         thread = self.world.start(self.process, work, f"{actor.name}'s thread")
         with shielded(actor):
             self.world.pause(ready=lambda: thread.done)
         return thread
-
-    def _current(self) -> Actor:
-        actor = self.world.current
-        assert actor is not None
-        return actor
 
 
 class shielded:  # noqa: N801  a context manager
@@ -162,7 +165,7 @@ class SimulatedTeam:
 
     async def open(self) -> None:
         """Remember the task to cancel if a worker breaks the team."""
-        self._opener = self._runtime._current()
+        self._opener = self._runtime.current()
 
     def start(self, work: Work, *, paid: bool = False) -> None:  # noqa: ARG002  what is paid is shielded
         """Start a task that does *work*."""
@@ -171,7 +174,7 @@ class SimulatedTeam:
     async def run(self, work: Work) -> None:
         """Start a task that does *work*, and wait for it to end."""
         worker = self._start(work)
-        self._runtime._await(FOREVER, lambda: worker.done)
+        self._runtime.wait(FOREVER, lambda: worker.done)
 
     def notify(self) -> None:
         """Wake every task that waits."""
@@ -180,7 +183,7 @@ class SimulatedTeam:
     async def wait(self, until: float = FOREVER) -> None:
         """Wait for `notify`, or *until* a moment."""
         seen = self._changes
-        self._runtime._await(until, lambda: self._changes > seen)
+        self._runtime.wait(until, lambda: self._changes > seen)
 
     async def close(self, error: BaseException | None) -> None:
         """Cancel the workers, and wait for all of them."""
@@ -194,7 +197,7 @@ class SimulatedTeam:
                 self._opener.cancelling = False
             raise self._broken from None
         if self._opener.strikes and error is None:
-            self._runtime._heard()
+            self._runtime.hear()
             raise Cancelled
 
     def _start(self, work: Work) -> Actor:
