@@ -116,6 +116,8 @@ class Evidence:
     """The creates that a person knows were not accepted."""
     resubmitted: set[Create] = attrs.field(factory=set[Create])
     """The creates that a person has allowed to be sent again."""
+    saved: set[Path] = attrs.field(factory=set[Path])
+    """The results that were said to be saved."""
     entries: list[Entry] = attrs.field(factory=list[Entry])
     """The ledger, once everything has ended."""
 
@@ -235,7 +237,7 @@ def doubts_explained(evidence: Evidence) -> None:
     uncertain = {one.prompt for one in evidence.service.creates if one.fate in UNCERTAIN}
     harmless = {one.prompt for one in evidence.service.creates if one.fate in HARMLESS}
     broken = bool(evidence.network.broken)
-    left = evidence.may("kills", "disk") or slow or broken
+    left = evidence.may("kills", "cuts", "disk") or slow or broken
     for told in evidence.told:
         if told.prompt is None or told.task is not None:
             continue
@@ -362,7 +364,9 @@ def key_hidden(evidence: Evidence) -> None:
 
 
 def results_whole(evidence: Evidence) -> None:
-    """Look for a saved result that is not what the service has."""
+    """Look for a saved result that is lost, or not what the service has."""
+    for path in evidence.saved:
+        require("results whole", path.exists(), f"{path.name} was saved, and is lost")
     for path in evidence.root.glob("results*/*.png"):
         require(
             "results whole",

@@ -189,7 +189,7 @@ class _History:
             return
         began = self.world.steps
         try:
-            await who.client.download(result, folder / f"{result.id}.png")
+            saved = await who.client.download(result, folder / f"{result.id}.png")
         except MuybridgeError as error:
             self.note(who, None, began, None, error)
         except BaseException as error:
@@ -197,6 +197,7 @@ class _History:
             raise
         else:
             self.world.count("a result is saved")
+            self.evidence.saved.add(saved)
 
     async def told(
         self, who: Program, prompt: str | None, call: Awaitable[Task | Result]
@@ -262,6 +263,8 @@ class _History:
         if world.now >= self.calm_from:
             self.calm()
             return
+        if world.chance(plan.cuts):
+            self.cut_power()
         if world.chance(plan.kills):
             self.kill()
         if world.chance(plan.cancellations):
@@ -291,6 +294,22 @@ class _History:
         if not living:
             return
         world.kill(world.random.choice(living).process)
+        self.perhaps_restart()
+
+    def cut_power(self) -> None:
+        """Let all programs die, and the disk lose what is not synced."""
+        world = self.world
+        world.count("power cut")
+        world.tell("the power is cut")
+        for each in self.evidence.programs:
+            if each.process.alive:
+                world.end(each.process)
+        self.machine.disk.cut()
+        self.perhaps_restart()
+
+    def perhaps_restart(self) -> None:
+        """Start another program later, or not."""
+        world = self.world
         if len(self.evidence.programs) < _MOST_PROGRAMS and world.chance(0.7):
             world.count("a program is started again")
             later = world.now + world.random.choice((0.0, 1.0, 20.0))
