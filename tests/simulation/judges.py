@@ -265,9 +265,15 @@ def doubts_explained(evidence: Evidence) -> None:
 
 
 def polls_paced(evidence: Evidence) -> None:
-    """Look for polls that one call has sent faster than the family's pace."""
+    """Look for polls that one call has sent faster than the family's pace.
+
+    A run of many may wait for one task several times, and polls it for each. So its threads, which
+    take turns, are not looked at.
+    """
     last: dict[tuple[Actor, str], float] = {}
     for poll in evidence.service.polls:
+        if ".muybridge-" in poll.sender.name:
+            continue
         before = last.pop((poll.sender, poll.task), None)
         if not poll.is_last:
             last[poll.sender, poll.task] = poll.at
