@@ -110,6 +110,8 @@ class Evidence:
     told: list[Told] = attrs.field(factory=list[Told])
     cancelled: dict[Actor, int] = attrs.field(factory=dict[Actor, int])
     """The step in which each task was cancelled that was."""
+    interrupted: Counter[Actor] = attrs.field(factory=Counter[Actor])
+    """How often Ctrl-C was pressed at each main thread. The second time leaves creates in doubt."""
     jumps: list[float] = attrs.field(factory=list[float])
     """When a clock has jumped."""
     released: set[Create] = attrs.field(factory=set[Create])
@@ -186,7 +188,7 @@ def ids_told(evidence: Evidence) -> None:
         if create.task is None or create.fate in WORDLESS or not create.is_read():
             continue
         sender = create.sender
-        if sender is None or not sender.process.alive:
+        if sender is None or not sender.process.alive or evidence.interrupted[sender] > 1:
             continue
         who = owners.get(sender)
         everybody = [who] if who else evidence.programs
@@ -196,7 +198,7 @@ def ids_told(evidence: Evidence) -> None:
             f"{create.task} was read by {sender.name}, and nobody was told",
         )
         for told in evidence.told:
-            if told.sent(create) and not isinstance(told.error, Cancelled):
+            if told.sent(create) and not isinstance(told.error, Cancelled | KeyboardInterrupt):
                 require(
                     "ids told",
                     any(one.task == create.task for one in evidence.twins(told)),
@@ -237,7 +239,8 @@ def doubts_explained(evidence: Evidence) -> None:
     uncertain = {one.prompt for one in evidence.service.creates if one.fate in UNCERTAIN}
     harmless = {one.prompt for one in evidence.service.creates if one.fate in HARMLESS}
     broken = bool(evidence.network.broken)
-    left = evidence.may("kills", "cuts", "disk") or slow or broken
+    twice = any(number > 1 for number in evidence.interrupted.values())
+    left = evidence.may("kills", "cuts", "disk") or slow or broken or twice
     for told in evidence.told:
         if told.prompt is None or told.task is not None:
             continue
@@ -309,7 +312,8 @@ def errors_known(evidence: Evidence) -> None:
     """Look for an error that no documentation names."""
     for each in evidence.programs:
         for actor in each.actors:
-            if actor.error is not None and not isinstance(actor.error, Cancelled):
+            is_known = isinstance(actor.error, Cancelled | KeyboardInterrupt)
+            if actor.error is not None and not is_known:
                 raise Verdict("errors known", f"{actor.name}: {actor.error!r}") from actor.error
 
 

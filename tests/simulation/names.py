@@ -101,6 +101,8 @@ class _History:
         for number in range(self.plan.tasks):
             name = f"{each.process.name}, task {number + 1}"
             each.actors.append(each.runtime.start(partial(self.work, each, name), name))
+        if each.actors[0].loop is None:
+            self.machine.threads.sit_at_terminal(each.actors[0])
         self.awaited += each.actors
 
     def program(self, name: str, *, dedupe: bool = False) -> Program:
@@ -286,6 +288,8 @@ class _History:
             self.calm_from = self.world.now
             self.world.tell("the faults stop")
             self.network.faults = self.service.faults = self.machine.faults = 0.0
+            for each in self.evidence.programs:
+                each.process.resumes = self.world.now
 
     def kill(self) -> None:
         """Kill a program, and perhaps start another one later."""
@@ -330,7 +334,11 @@ class _History:
         actor.cancel()
 
     def interrupt(self) -> None:
-        """Press Ctrl-C: the main task is cancelled, and with it all of them."""
+        """Press Ctrl-C: it interrupts the main thread, or cancels the main task and all others."""
+        main = self.machine.threads.main
+        if main is not None and self.world.chance(0.7) and self.machine.threads.press_ctrl_c():
+            self.evidence.interrupted[main] += 1
+            return
         who = self.world.random.choice(self.evidence.programs)
         if who.process.alive and not who.has_ended:
             self.world.count("Ctrl-C")
