@@ -176,12 +176,14 @@ class SimulatedService:
             create = Create(json.loads(body)["prompt"], fate, incoming.sender, incoming.step)
             self.creates.append(create)
         elif path.startswith("/v1/result/"):
-            kind, sender = "poll", stream.incoming.sender
+            kind = "poll"
+        sender, at = stream.incoming.sender, stream.incoming.at
+        self.world.pause(self.world.now + self.world.random.choice((0.0, 0.1, 2.0)))
+        if kind == "poll":
             assert sender is not None
             task = path.rpartition("/")[2]
             is_last = fate in (None, Fate.SLOW, Fate.STRAY) and self._has_ended(task)
-            self.polls.append(Query(task, sender, stream.incoming.at, is_last))
-        self.world.pause(self.world.now + self.world.random.choice((0.0, 0.1, 2.0)))
+            self.polls.append(Query(task, sender, at, is_last))
         if fate is Fate.LOST:
             self.world.count(f"{kind}: sent, no response")
             _break(stream)
