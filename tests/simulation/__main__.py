@@ -106,7 +106,7 @@ def go_on(kind: str, first: int, worlds: int | None, minutes: float | None) -> i
     )
     for what, count in sorted(counts.items()):
         print(f"{count:10} {what}")
-    for plan in failed[:3]:
+    for plan in failed[:1]:
         report(plan)
     missing = unseen(kind, counts, seed - first)
     for what in missing:
@@ -122,7 +122,7 @@ def report(plan: Plan) -> None:
     if verdict is None:
         print("  it does not fail again: something besides the seed decides")
         return
-    small: dict[str, Any] = attrs.asdict(shrunk(plan, verdict.judge, convicted))
+    small: dict[str, Any] = attrs.asdict(shrunk(plan, verdict.judge))
     print(f"  smaller: python -m tests.simulation --story --plan '{json.dumps(small)}'")
 
 

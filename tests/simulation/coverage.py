@@ -26,6 +26,8 @@ _OFTEN: Final = (
     "a transaction waits for another",
     "kill",
     "a program is started again",
+    "a program has threads",
+    "power cut",
     "cancellation",
     "Ctrl-C",
     "the machine is busy",

@@ -418,6 +418,10 @@ FAULTS: Final = (
         "batches",
     ),
     Fault(
+        "the folder of a ledger is not synced",
+        ((sqlite_store, "sync_folders", _nothing), (sqlite, "sync_folders", _nothing)),
+    ),
+    Fault(
         "a time limit is forgotten",
         ((Exchange, "remaining", _a_day),),
     ),

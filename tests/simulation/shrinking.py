@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -11,8 +11,10 @@ from . import campaign
 from .judges import Verdict
 from .plan import FAULTS, Plan
 
-SEEDS: Final = 40
+SEEDS: Final = 8
 """How many seeds are tried for each smaller plan: with less in it, the chances fall otherwise."""
+TRIES: Final = 150
+"""How many worlds are tried in all."""
 _NUMBERS: Final = ("programs", "tasks", "names", "calls")
 
 
@@ -27,21 +29,22 @@ def convicted(plan: Plan) -> Verdict | None:
     return None
 
 
-def shrunk(plan: Plan, judge: str, convicted: Callable[[Plan], Verdict | None]) -> Plan:
-    """Return the smallest plan found for which the same *judge* convicts."""
-    while (smaller := _smaller(plan, judge, convicted)) is not None:
-        plan = smaller
+def shrunk(plan: Plan, judge: str, tries: int = TRIES) -> Plan:
+    """Return the smallest plan found, in so many tries, for which the same *judge* convicts."""
+    worlds = _smaller(plan)
+    while tries > 0 and (smaller := next(worlds, None)) is not None:
+        tries -= 1
+        verdict = convicted(smaller)
+        if verdict is not None and verdict.judge == judge:
+            plan, worlds = smaller, _smaller(smaller)
     return plan
 
 
-def _smaller(plan: Plan, judge: str, convicted: Callable[[Plan], Verdict | None]) -> Plan | None:
+def _smaller(plan: Plan) -> Iterator[Plan]:
+    """Yield worlds with less in them, with the same seed at first."""
     for candidate in _candidates(plan):
         for seed in (plan.seed, *range(SEEDS)):
-            tried = attrs.evolve(candidate, seed=seed)
-            verdict = convicted(tried)
-            if verdict is not None and verdict.judge == judge:
-                return tried
-    return None
+            yield attrs.evolve(candidate, seed=seed)
 
 
 def _candidates(plan: Plan) -> Iterator[Plan]:
