@@ -248,35 +248,42 @@ class _Batch:
                 raise error
 
     def _decide(self) -> None:
-        """Decide as a person who has looked at the account, or has not."""
-        world, draw = self._world, self._world.random
+        """Decide about items as a person who has looked at the account, or has not."""
         try:
             entries = self._entries()
         except JournalUnusable:
             return
         for entry in entries:
-            if entry.state not in _DECIDABLE:
-                continue
-            prompt = _prompt(entry)
-            theirs = self._accepted(prompt)
-            choice = draw.choice(("adopt", "abandon", "resubmit", "wait"))
-            world.tell(f"decides to {choice} item {entry.number}, which is {entry.state}")
-            try:
-                if choice == "adopt" and theirs and entry.state is not State.QUEUED:
-                    batch.adopt(self._folder, entry.number, draw.choice(theirs))
-                elif choice == "abandon" and (
-                    entry.state is not State.QUEUED or draw.random() < 0.2
-                ):
-                    batch.abandon(self._folder, entry.number)
-                elif choice == "resubmit" and entry.state is not State.QUEUED:
+            if entry.state in _DECIDABLE:
+                self._decide_about(entry)
+
+    def _decide_about(self, entry: Entry) -> None:
+        world, folder, number, prompt = self._world, self._folder, entry.number, _prompt(entry)
+        theirs = self._accepted(prompt)
+        choice = world.random.choice(("adopt", "abandon", "resubmit", "wait"))
+        if entry.state is State.QUEUED and (choice != "abandon" or world.chance(0.8)):
+            return
+        world.tell(f"decides to {choice} item {number}, which is {entry.state}")
+        try:
+            match choice:
+                case "adopt" if theirs:
+                    batch.adopt(folder, number, world.random.choice(theirs))
+                    if world.chance(0.3):
+                        batch.abandon(folder, number)  # after all
+                case "abandon":
+                    batch.abandon(folder, number)
+                case "resubmit":
                     self._resent[prompt] += 1
-                    batch.resubmit(self._folder, entry.number, i_may_pay_twice=True)
-                else:
-                    continue
-            except (CannotResolve, JournalUnusable, LedgerUnusable) as error:
-                world.tell(f"cannot: {error}")
-            else:
-                world.count(f"decision: {choice}")
+                    batch.resubmit(folder, number, i_may_pay_twice=True)
+                case _:
+                    return
+        except CannotResolve as error:
+            world.tell(f"cannot: {error}")
+            self._resent[prompt] -= choice == "resubmit"
+        except (JournalUnusable, LedgerUnusable) as error:
+            world.tell(f"perhaps not: {error}")
+        else:
+            world.count(f"decision: {choice}")
 
     def _entries(self) -> list[Entry]:
         return list(batch.status(self._folder).entries)
