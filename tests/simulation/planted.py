@@ -26,11 +26,10 @@ from muybridge.batch import recovery
 from muybridge.batch.journal_entries import State as ItemState
 from muybridge.batch.journaled_create import ItemRecord
 from muybridge.batch.runner_files import DeadRunner
-from muybridge.batch.sqlite import journal
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
-from muybridge.files import saving, sqlite
+from muybridge.files import sqlite
 from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
 from muybridge.ledger.budget import Budget, Measure
@@ -39,7 +38,6 @@ from muybridge.ledger.errors import Exceeded, LedgerUnusable
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.owners import Owners
 from muybridge.wire.exchange import Exchange
-from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.network import Route
 from muybridge_protocol.delivery import CREATE, Verdict, backoff
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
@@ -105,7 +103,6 @@ _conclude: Final[Any] = Ledger.conclude
 _create: Final[Any] = BaseClient.create
 _exceeded_by: Final[Any] = Budget.exceeded_by
 _failure: Final[Any] = Exchange.failure
-_feed_end: Final[Any] = ResponseReader._feed_end
 _ledger_arm: Final[Any] = Ledger.arm
 _lives: Final[Any] = Owners.lives
 _verdict: Final[Any] = books._verdict
@@ -195,12 +192,6 @@ def _writing_with_old_news(self: Any) -> Generator[Any]:
 
 def _under_any_key(self: Any, rows: Any, purchase: Any, budgets: Any, wall: float) -> None:
     _check_permitted(self, rows, attrs.evolve(purchase, key=""), budgets, wall)
-
-
-def _ended_whole(self: Any) -> None:
-    if self.head is None:
-        _feed_end(self)
-    self._has_ended = True
 
 
 def _any_idle(self: Any, _: HttpRequest) -> Any:
@@ -363,10 +354,6 @@ FAULTS: Final = (
         ),
     ),
     Fault(
-        "a body that is cut is taken for whole",
-        ((ResponseReader, "_feed_end", _ended_whole),),
-    ),
-    Fault(
         "the key is shown in an error",
         ((Credentials, "redact_response", _unredacted),),
     ),
@@ -406,20 +393,6 @@ FAULTS: Final = (
         "a runner's lock is not looked at",
         ((DeadRunner, "find", classmethod(_dead_or_alive)),),
         "batches",
-    ),
-    Fault(
-        "the folder of a saved file is not synced",
-        ((saving, "sync_folders", _nothing),),
-        "batches",
-    ),
-    Fault(
-        "the folder of a journal is not synced",
-        ((journal, "sync_folders", _nothing), (sqlite, "sync_folders", _nothing)),
-        "batches",
-    ),
-    Fault(
-        "the folder of a ledger is not synced",
-        ((sqlite_store, "sync_folders", _nothing), (sqlite, "sync_folders", _nothing)),
     ),
     Fault(
         "a time limit is forgotten",
