@@ -12,6 +12,7 @@ is renamed there, this file changes and no other.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,14 +23,14 @@ from unittest.mock import patch
 import attrs
 
 from muybridge.base_client import BaseClient
-from muybridge.batch import recovery
+from muybridge.batch import journaled_create, recovery
 from muybridge.batch.journal_entries import State as ItemState
 from muybridge.batch.journaled_create import ItemRecord
 from muybridge.batch.runner_files import DeadRunner
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
-from muybridge.files import sqlite
+from muybridge.files import saving, sqlite
 from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
 from muybridge.ledger.budget import Budget, Measure
@@ -106,6 +107,7 @@ _failure: Final[Any] = Exchange.failure
 _ledger_arm: Final[Any] = Ledger.arm
 _lives: Final[Any] = Owners.lives
 _verdict: Final[Any] = books._verdict
+_verdict_of_item: Final[Any] = journaled_create.verdict
 
 
 async def _create_until_it_works(self: Any, request: Any, *arguments: Any) -> Any:
@@ -255,6 +257,22 @@ def _judged_unsent(_: Any, __: Any, ___: Any, ____: Any, record: Any) -> None:
     record(ItemState.QUEUED, {})
 
 
+def _verdict_without_doubt(outcome: Any) -> Any:
+    if isinstance(outcome, CreateAmbiguous):
+        return ItemState.QUEUED, {"owner": None, "reply_status": None, "reply": None}
+    return _verdict_of_item(outcome)
+
+
+class _Unsynced:
+    """The module `os`, except that it syncs nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def fsync(self, _: int) -> None:
+        """Do nothing."""
+
+
 _WITHOUT_DOUBTS: Final = sqlite_schema.SCHEMA.replace(", 'ambiguous'", "")
 _TWO_WITH_ONE_NAME: Final = sqlite_schema.SCHEMA.replace("UNIQUE INDEX names", "INDEX names")
 
@@ -392,6 +410,16 @@ FAULTS: Final = (
     Fault(
         "a runner's lock is not looked at",
         ((DeadRunner, "find", classmethod(_dead_or_alive)),),
+        "batches",
+    ),
+    Fault(
+        "an ambiguous create of a batch is queued again",
+        ((journaled_create, "verdict", _verdict_without_doubt),),
+        "batches",
+    ),
+    Fault(
+        "a saved file is renamed before it is synced",
+        ((saving, "os", _Unsynced()),),
         "batches",
     ),
     Fault(
