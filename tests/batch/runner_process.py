@@ -10,9 +10,9 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Callable
 from typing import Any
 
+import moments
 from processes import serve
 
 KEY = "sk-canary-77aa10c4"
@@ -65,7 +65,7 @@ def run(
     if ledger is not None:
         os.environ["MUYBRIDGE_LEDGER"] = ledger
     if kill_at is not None:
-        STEPS[kill_at]()
+        moments.strike_at(kill_at, "sqlite", die)
     if naive:
         _retry_like_others_do()
     if file_limit:
@@ -124,76 +124,30 @@ def _retry_like_others_do() -> None:
     SqliteJournal.move = retrying  # type: ignore[method-assign]  # that is the fault
 
 
-def around(target: str, name: str, *, when: Callable[..., bool] = lambda *_: True) -> Any:
-    """Return two functions that make the process die before or after *target*'s method *name*."""
-
-    def install(*, before: bool) -> None:
-        from pkgutil import resolve_name  # noqa: PLC0415  only in the child
-
-        owner: Any = resolve_name(target)
-        original = getattr(owner, name)
-
-        def dying(*arguments: Any, **more: Any) -> Any:
-            fatal = when(*arguments)
-            if fatal and before:
-                die()
-            told = original(*arguments, **more)
-            if fatal:
-                die()
-            return told
-
-        setattr(owner, name, dying)
-
-    return lambda: install(before=True), lambda: install(before=False)
-
-
-def _moving(after: str, before: str | None = None) -> Callable[..., bool]:
-    def when(_journal: object, _entry: object, was: str, to: str) -> bool:
-        return to == after and before in (None, was)
-
-    return when
-
-
-def _to_picture(_source: object, target: object) -> bool:
-    return str(target).endswith(".png")
-
-
-def _steps() -> dict[str, Callable[[], None]]:
-    journal = "muybridge.batch.sqlite.journal:SqliteJournal"
-    record = "muybridge.batch.journaled_create:ItemRecord"
-    part = "muybridge.files.saving:PartFile"
-    places: dict[str, Any] = {
-        "linking the journal": around("os", "link"),
-        "beginning as a runner": around("muybridge.batch.runner_files:Runner", "__enter__"),
-        "making a side file": around("muybridge.batch.runner_files:Runner", "new_slot"),
-        "moving on": around(journal, "move"),
-        "claiming": around(journal, "take"),
-        "arming": around(journal, "move", when=_moving("armed", "claimed")),
-        "sending": around("muybridge.wire._requests_connections:Connection", "request"),
-        "holding the reply": around(record, "hold"),
-        "keeping the reply": around(record, "keep"),
-        "writing the reply down": around(journal, "move", when=_moving("armed", "armed")),
-        "concluding": around(record, "conclude"),
-        "writing submitted down": around(journal, "move", when=_moving("submitted")),
-        "writing completed down": around(journal, "move", when=_moving("completed")),
-        "saving a piece": around(part, "write"),
-        "finishing the file": around(part, "finish"),
-        "linking the file": around("os", "link", when=_to_picture),
-        "naming the file": around("muybridge.batch.file_names", "sync_folders"),
-        "writing downloaded down": around(journal, "move", when=_moving("downloaded")),
-        "leaving": around("muybridge.batch.opening", "release"),
-        "ending as a runner": around("muybridge.batch.runner_files:Runner", "__exit__"),
-        "writing the sheet": around("muybridge.batch.opening", "write_sheet"),
-    }
-    return {
-        f"{word} {place}": step
-        for place, both in places.items()
-        for word, step in zip(("before", "after"), both, strict=True)
-    }
-
-
-STEPS = _steps()
-"""What makes a runner die at each named step."""
+STEPS = moments.steps(
+    "journal linked",
+    "runner begun",
+    "side file made",
+    "item moved",
+    "item claimed",
+    "item armed",
+    "sending",
+    "response held",
+    "response kept",
+    "response recorded",
+    "item concluded",
+    "submission recorded",
+    "completion recorded",
+    "piece saved",
+    "file finished",
+    "file linked",
+    "file named",
+    "download recorded",
+    "journal released",
+    "runner ended",
+    "sheet written",
+)
+"""The steps at which a runner dies."""
 
 
 if __name__ == "__main__":

@@ -191,7 +191,7 @@ def test_a_runner_that_was_killed(
     folder = tmp_path / "out"
     with BillingServer() as server:
         order = {"url": server.url, "folder": str(folder), "ledger": ledger.place}
-        killed = nursery.run(**order, items=1, kill_at="before holding the reply", driver=driver)
+        killed = nursery.run(**order, items=1, kill_at="before: response held", driver=driver)
         assert killed == -9
         assert nursery.run(**order) == 0
         assert batch.status(folder).counts == {State.AMBIGUOUS: 1}

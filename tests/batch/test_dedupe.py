@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import moments
 from muybridge import batch
 from muybridge.batch import BatchEvent, State, What
 from muybridge.cli.commands import muybridge
@@ -72,7 +73,7 @@ def test_twins_of_the_same_moment(
         return None if len(looked) <= 3 else named(books, once, digest)
 
     monkeypatch.setattr(Books, "named", both_at_once)
-    monkeypatch.setattr("muybridge.ledger.joining._PAUSE", 0.01)
+    monkeypatch.setattr(*moments.constant("pause before a name is looked up again"), 0.01)
     report = run(server, twins(3), dedupe=True, on_event=told.append)
     assert report.counts == {State.DOWNLOADED: 3}
     assert [event for event in told if event.what in (What.RETRY, What.POSTPONED)] == []
@@ -140,7 +141,7 @@ def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
-@pytest.mark.parametrize("step", ["before holding the reply", "after claiming"])
+@pytest.mark.parametrize("step", ["before: response held", "after: item claimed"])
 def test_a_runner_that_was_killed(
     nursery: Nursery, tmp_path: Path, ledger: Ledger, driver: str, step: str
 ) -> None:
@@ -152,7 +153,7 @@ def test_a_runner_that_was_killed(
         assert nursery.run(**order, items=1, copies=3, concurrency=1, kill_at=step) == -9
         nursery.run(**order)
         counts = batch.status(folder).counts
-        if step == "after claiming":
+        if step == "after: item claimed":
             assert counts == {State.DOWNLOADED: 3}
         else:
             assert counts == {State.AMBIGUOUS: 1, State.QUEUED: 2}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import moments
 from muybridge import batch
 from muybridge.batch import JournalUnusable, SharedBatch, State, StoreUnusable
 from muybridge.batch.stores import folder
@@ -46,7 +47,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 
     monkeypatch.setattr(saving, "write_all", writing)
     monkeypatch.setattr(Path, "write_bytes", probing)
-    monkeypatch.setattr("muybridge.batch.worker._SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(*moments.constant("shortest pause of a worker"), 0.01)
     return state
 
 

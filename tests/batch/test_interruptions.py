@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trio
 
+import moments
 from client.alarms import (
     ERRORS,
     NAMES,
@@ -25,15 +26,10 @@ from client.alarms import (
     notes,
     posix,
 )
+from moments import Moment
 from muybridge import AsyncClient, Client, TrioClient, batch
-from muybridge.batch import State, opening, runner_files
-from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.drivers.blocking import BlockingTeam
+from muybridge.batch import State
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
-from muybridge.wire._requests_connections import Reply
-from muybridge.wire.http1.socket_stream import SocketStream
-from muybridge.wire.network import Network
-from muybridge.wire.trio_transport import TrioStream
 
 from .billing import BillingServer
 from .runner_process import KEY, horses
@@ -69,9 +65,9 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], batch
     return runs[request.param]
 
 
-PLACES: dict[str, dict[str, tuple[Any, str]]] = {
-    "before": {"any": (Network, "find")},
-    "after": {"requests": (Reply, "begin"), "trio and asyncio": (SocketStream, "receive")},
+PLACES: dict[str, list[Moment]] = {
+    "before": [moments.at("preparation")],
+    "after": [moments.at("no response yet", "requests"), moments.at("bytes from a socket")],
 }
 
 
@@ -90,8 +86,8 @@ def test_a_defect(
     def broken(*_: object, **__: object) -> Any:
         raise kind("a defect")
 
-    for owner, name in PLACES[place].values():
-        monkeypatch.setattr(owner, name, broken)
+    for moment in PLACES[place]:
+        monkeypatch.setattr(*moment.place, broken)
     with pytest.raises(kind, match="a defect") as caught:
         run(server.url)
     lost = {} if place == "before" else {State.AMBIGUOUS: 1}
@@ -115,7 +111,7 @@ def test_a_signal_handler_under_trio(
 ) -> None:
     """What a signal handler raises in a worker ends the run as itself; its item is ambiguous."""
     error, out = make(), tmp_path / "out"
-    alarm_in(monkeypatch, TrioStream, "receive")
+    alarm_in(monkeypatch, moments.at("no response yet", "trio"))
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
@@ -135,7 +131,6 @@ def test_what_a_journal_says_besides(
     server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A journal that fails while a defect is written down does not hide the defect."""
-    from muybridge.batch.journaled_create import ItemRecord  # noqa: PLC0415  for this test alone
 
     def broken(*_: object, **__: object) -> Any:
         raise TypeError("a defect")
@@ -143,8 +138,8 @@ def test_what_a_journal_says_besides(
     def full(*_: object, **__: object) -> Any:
         raise batch.JournalUnusable("the disk is full")
 
-    monkeypatch.setattr(Reply, "begin", broken)
-    monkeypatch.setattr(ItemRecord, "conclude", full)
+    monkeypatch.setattr(*moments.at("no response yet", "requests").place, broken)
+    monkeypatch.setattr(*moments.at("item concluded").place, full)
     with Client(KEY, server.url) as client, pytest.raises(TypeError) as caught:
         batch.run(client, horses(1), tmp_path / "out")
     assert "the disk is full" in notes(caught.value)
@@ -183,7 +178,8 @@ def test_interrupted_as_it_starts(
 ) -> None:
     """Paid requests are waited for, too, if Ctrl-C comes while the work is being started."""
     asked, go_on = threading.Event(), threading.Event()
-    original = BlockingTeam.start
+    start_team = moments.at("team of threads started")
+    original = start_team.value
 
     def wait(_: str) -> None:
         asked.set()
@@ -192,15 +188,15 @@ def test_interrupted_as_it_starts(
     def told(_: str) -> None:
         go_on.set()
 
-    def start(team: BlockingTeam, work: Callable[[], Any], *, paid: bool = False) -> None:
+    def start(team: object, work: Callable[[], Any], *, paid: bool = False) -> None:
         original(team, work, paid=paid)
         if threading.current_thread() is threading.main_thread():
             asked.wait(20)
             raise KeyboardInterrupt
 
     server.on_create = wait
-    monkeypatch.setattr("muybridge.drivers.blocking.tell", told)
-    monkeypatch.setattr(BlockingTeam, "start", start)
+    monkeypatch.setattr(*moments.at("wait for paid requests announced").place, told)
+    monkeypatch.setattr(*start_team.place, start)
     try:
         with Client(KEY, server.url) as client, pytest.raises(KeyboardInterrupt):
             batch.run(client, horses(3), tmp_path / "out", concurrency=1)
@@ -212,13 +208,12 @@ def test_interrupted_as_it_starts(
 @posix
 @pytest.mark.parametrize("make", [Late, LateTimeout, LateAtAll])
 @pytest.mark.parametrize(
-    ("owner", "name", "left"),
+    ("moment", "left"),
     [
-        (os, "link", None),
-        (runner_files, "lock", {State.QUEUED: 3}),
-        (opening, "write_sheet", {State.DOWNLOADED: 3}),
+        ("journal linked", None),
+        ("runner locked", {State.QUEUED: 3}),
+        ("sheet written", {State.DOWNLOADED: 3}),
     ],
-    ids=["making the journal", "beginning as a runner", "writing the sheet"],
 )
 def test_a_signal_handler_while_the_disk_is_used(
     server: BillingServer,
@@ -226,13 +221,12 @@ def test_a_signal_handler_while_the_disk_is_used(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     make: type[BaseException],
-    owner: object,
-    name: str,
+    moment: str,
     left: dict[State, int] | None,
 ) -> None:
     """What a signal handler raises is not taken for a fault of the disk, nor ignored."""
     error = make("time is up")
-    alarm_in(monkeypatch, owner, name)
+    alarm_in(monkeypatch, moments.at(moment))
     with alarm_raises(error), pytest.raises(make) as caught:
         run(server.url)
     assert caught.value is error
@@ -253,7 +247,9 @@ def test_a_signal_handler_between_steps_under_trio(
 ) -> None:
     """What a signal handler raises between two steps of an item ends the run as itself."""
     error, out = make("time is up"), tmp_path / "out"
-    alarm_in(monkeypatch, SqliteJournal, "entry")  # which is called once a task has its id
+    alarm_in(
+        monkeypatch, moments.at("item read", "sqlite")
+    )  # which is called once a task has its id
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import attrs
 import pytest
 
+import moments
 from client.alarms import LateTimeout, alarm_in, alarm_raises, posix
 from muybridge import batch
 from muybridge.batch.journal_entries import (
@@ -98,7 +99,7 @@ def test_a_journal_is_new_to_who_has_begun_it(tmp_path: Path) -> None:
 def test_an_alarm_while_a_journal_begins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a signal handler raises comes out, even if a journal is there already."""
     error = LateTimeout("time is up")
-    alarm_in(monkeypatch, sqlite, "create")
+    alarm_in(monkeypatch, moments.at("file of SQLite created"))
     with alarm_raises(error), pytest.raises(LateTimeout) as caught:
         SqliteJournal.create(folder, SERVICE, items(3))
     assert caught.value is error

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+import moments
 from muybridge.batch.journal_entries import JUDGED, Entry, NewItem, State
 from muybridge.batch.port import Journal
 from muybridge.batch.sqlite.journal import SqliteJournal
@@ -131,7 +132,7 @@ def test_a_hasty_judgement_is_noticed(
     """A judgement that does not compare a fact fails the check, which says what it would cost."""
     compared = "".join(f" AND {name} IS ?" for name in JUDGED)
     without = compared.replace(f"{fact} IS ?", "(? IS NULL OR TRUE)")
-    monkeypatch.setattr("muybridge.batch.sqlite.journal._AS_JUDGED", without)
+    monkeypatch.setattr(*moments.constant("what a judgement compares"), without)
     suite = TestSqliteJournal()
     suite.folder = tmp_path
     suite.setup_method()

@@ -109,11 +109,11 @@ def test_the_harness_has_teeth(nursery: Nursery, tmp_path: Path) -> None:
 
 
 IN_FLIGHT = {
-    "after arming",
-    "before sending",
-    "after sending",
-    "before holding the reply",
-    "after moving on",  # the first step is to arm
+    "after: item armed",
+    "before: sending",
+    "after: sending",
+    "before: response held",
+    "after: item moved",  # the first step is to arm
 }
 """The steps at which nobody can know whether the create was accepted."""
 
@@ -134,10 +134,12 @@ def test_killed_at(step: str, nursery: Nursery, tmp_path: Path) -> None:
     assert [name.partition("-")[0] for name in left] == ["incoming", "journal.sqlite3", "runner"]
 
 
-RECOVERING = ("before moving on", "after moving on")
+RECOVERING = ("before: item moved", "after: item moved")
 
 
-@pytest.mark.parametrize("first", sorted(IN_FLIGHT | {"after claiming", "after keeping the reply"}))
+@pytest.mark.parametrize(
+    "first", sorted(IN_FLIGHT | {"after: item claimed", "after: response kept"})
+)
 @pytest.mark.parametrize("second", RECOVERING)
 def test_killed_while_recovering(first: str, second: str, nursery: Nursery, tmp_path: Path) -> None:
     """A runner that is killed while it recovers another's items leaves them for the next one."""

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.ledger import Budget, Measure
@@ -53,18 +54,20 @@ def test_a_batch_has_an_id(journal: Any, url: str) -> None:
         assert len(journal.id) == len(mules.id) == 16
 
 
-def test_items_are_added_by_one_process_at_a_time(journal: Any, postgres: Postgres) -> None:
+def test_items_are_added_by_one_process_at_a_time(
+    journal: Any, postgres: Postgres, url: str
+) -> None:
     """Nobody else can add items between the check of the last one and the first new one."""
     asks = "SELECT id FROM muybridge_batches FOR UPDATE NOWAIT"
 
     def items() -> Iterator[NewItem]:
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            postgres.execute(asks, url=journal._url)
+            postgres.execute(asks, url=url)
         yield attrs.evolve(*new_items(1), name="h4", stem="h4")
 
     journal.add(items(), after=3)
     assert journal.counts() == {State.QUEUED: 4}
-    assert postgres.execute(asks, url=journal._url)
+    assert postgres.execute(asks, url=url)
 
 
 def test_added_items_have_prices(url: str) -> None:
@@ -97,9 +100,9 @@ def test_only_arm_arms(journal: Any) -> None:
     assert journal.entry(1).state is State.CLAIMED
 
 
-def test_a_damaged_item_is_reported(journal: Any, postgres: Postgres) -> None:
+def test_a_damaged_item_is_reported(journal: Any, postgres: Postgres, url: str) -> None:
     """The message tells which batch it is, and what to do."""
-    postgres.execute("UPDATE muybridge_items SET state = 'flying'", url=journal._url)
+    postgres.execute("UPDATE muybridge_items SET state = 'flying'", url=url)
     with pytest.raises(JournalUnusable, match=r"\(horses\) is damaged \('flying' is no State\)\. "):
         journal.entry(1)
 
@@ -108,7 +111,7 @@ def test_what_is_read_is_not_prepared(journal: Any) -> None:
     """A plan for any state could not use the index of the items that are free."""
     for _ in range(10):
         journal.counts()
-    db = journal._db
+    db = moments.connection_of(journal)
     kept = db.execute("SELECT statement FROM pg_prepared_statements", prepare=False).fetchall()
     assert kept == []
 

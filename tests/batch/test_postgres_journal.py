@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ import attrs
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+import moments
 from muybridge.batch.items import InvalidBatch
 from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import (
@@ -160,14 +160,14 @@ def test_a_server_that_forgets_is_refused(
 ) -> None:
     """A server that may lose what it has confirmed is refused, and the connection to it closed."""
     asked: list[Any] = []
-    place = "muybridge.batch.postgres.connecting._setting"
-    setting: Any = resolve_name(place)
+    read = moments.at("setting of a database read")
+    setting = read.value
 
     def forgetting(db: Any, name: str) -> str:
         asked.append(db)
         return "off" if name == forgetful else setting(db, name)
 
-    monkeypatch.setattr(place, forgetting)
+    monkeypatch.setattr(*read.place, forgetting)
     with pytest.raises(JournalUnusable, match=f"{forgetful} is off"):
         PostgresJournal(url, "horses")
     assert all(db.closed for db in asked)
@@ -277,7 +277,9 @@ def test_a_batch_whose_items_cannot_be_stored_is_not_begun(url: str) -> None:
         PostgresJournal(url, "horses")
 
 
-def test_a_person_waits_until_nobody_can_be_sending(journal: Any, postgres: Postgres) -> None:
+def test_a_person_waits_until_nobody_can_be_sending(
+    journal: Any, postgres: Postgres, url: str
+) -> None:
     """An ambiguous item is sent again only once its create has certainly ended."""
     entry = journal.take("one", creates=True)
     journal.arm(entry, 1, by="one", lasts=60)
@@ -286,9 +288,7 @@ def test_a_person_waits_until_nobody_can_be_sending(journal: Any, postgres: Post
     with pytest.raises(StillSending, match=r"under way: try again in \d+ seconds"):
         journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
     assert journal.entry(1).state is State.AMBIGUOUS
-    postgres.execute(
-        "UPDATE muybridge_items SET sending_until = clock_timestamp()", url=journal._url
-    )
+    postgres.execute("UPDATE muybridge_items SET sending_until = clock_timestamp()", url=url)
     journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
     assert journal.entry(1).state is State.QUEUED
 
@@ -351,10 +351,10 @@ def test_a_database_that_cannot_be_reached_is_told() -> None:
 @pytest.mark.parametrize(
     ("statement", "old", "new", "check"),
     [
-        ("_READ", "rate, next_at", "rate, 0::float8", "each_permit_is_given_once"),
-        ("_WRITE", "SET next_at = %s", "SET next_at = 0 * %s", "each_permit_is_given_once"),
-        ("_WRITE", "paused_until = %s", "paused_until = 0 * %s", "a_pause_holds"),
-        ("_LIMIT", "= %(rate)s, n", "= 1.0 + 0 * %(rate)s, n", "a_rate_may_be_changed"),
+        ("rate read", "rate, next_at", "rate, 0::float8", "each_permit_is_given_once"),
+        ("rate written", "SET next_at = %s", "SET next_at = 0 * %s", "each_permit_is_given_once"),
+        ("rate written", "paused_until = %s", "paused_until = 0 * %s", "a_pause_holds"),
+        ("rate limited", "= %(rate)s, n", "= 1.0 + 0 * %(rate)s, n", "a_rate_may_be_changed"),
     ],
 )
 def test_a_rate_that_is_not_kept_is_noticed(
@@ -366,9 +366,7 @@ def test_a_rate_that_is_not_kept_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever a statement about the rate leaves out, a check of the kit fails."""
-    from muybridge.batch.postgres import rates  # noqa: PLC0415  needs the extra
-
-    leave_out(rates, statement, old, new, monkeypatch)
+    leave_out(*moments.constant(statement), old, new, monkeypatch)
     fails(check, postgres)
 
 
@@ -470,7 +468,7 @@ def test_batches_of_a_service_share_its_rate(url: str) -> None:
         assert mules.acquire_permits(100).count == 4, "a third of what 12 yield in a second"
 
 
-def test_the_counts_agree_with_the_items(postgres: Postgres, journal: Any) -> None:
+def test_the_counts_agree_with_the_items(postgres: Postgres, journal: Any, url: str) -> None:
     """Whoever moves items in whatever way, the counts are those of the items."""
     journal.add(new_items(6)[3:], after=3)
     with journal.reopen() as other:
@@ -481,13 +479,15 @@ def test_the_counts_agree_with_the_items(postgres: Postgres, journal: Any) -> No
             mine.move(entry, State.ARMED, State.ARMED, by=worker, reply_status=200, reply=b"")
         other.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
     statement = "UPDATE muybridge_items SET state = 'abandoned' WHERE number IN (3, 6)"
-    postgres.execute(statement, url=journal._url)
+    postgres.execute(statement, url=url)
     with pytest.raises(Unstorable):
         journal.add([*new_items(1), *new_items(1)], after=6)
     assert journal.counts() == {State.QUEUED: 2, State.ARMED: 2, State.ABANDONED: 2}
 
 
-def test_workers_that_are_dead_for_long_are_forgotten(postgres: Postgres, journal: Any) -> None:
+def test_workers_that_are_dead_for_long_are_forgotten(
+    postgres: Postgres, journal: Any, url: str
+) -> None:
     """A worker that registers removes those that ended long ago and own nothing, and no others."""
     for worker in ("owning", "dead", "silent", "fresh"):
         journal.register(worker)
@@ -498,13 +498,13 @@ def test_workers_that_are_dead_for_long_are_forgotten(postgres: Postgres, journa
         "UPDATE muybridge_workers SET lease_until = lease_until - interval '31 days', "
         "buried_at = buried_at - interval '31 days' WHERE id <> 'fresh'"
     )
-    postgres.execute(long_ago, url=journal._url)
-    with PostgresJournal.create(journal._url, "mules", SERVICE, new_items(1)) as mules:
+    postgres.execute(long_ago, url=url)
+    with PostgresJournal.create(url, "mules", SERVICE, new_items(1)) as mules:
         mules.register("elsewhere")
     known = "SELECT id FROM muybridge_workers ORDER BY id"
-    assert len(postgres.execute(known, url=journal._url)) == 6
+    assert len(postgres.execute(known, url=url)) == 6
     journal.register("two")
-    found = [row[0] for row in postgres.execute(known, url=journal._url)]
+    found = [row[0] for row in postgres.execute(known, url=url)]
     assert found == ["elsewhere", "fresh", "owning", "two"]
     with pytest.raises(JournalOutdated):  # nothing distinguishes that from an older copy
         journal.renew("silent")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import moments
 from muybridge.batch import BatchEvent, SharedBatch, State, StoreUnusable, What
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.postgres import PostgresJournal
@@ -104,7 +105,7 @@ def test_names_come_to_an_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server that has every name, with another object, is not asked without end."""
-    monkeypatch.setattr("muybridge.batch.stores.s3._NAMES", 5, raising=False)
+    monkeypatch.setattr(*moments.constant("names tried in a bucket"), 5)
     submit(server, shared, 1)
 
     def taken(path: str) -> Fault:
@@ -182,8 +183,8 @@ def test_a_result_that_is_too_large(
 ) -> None:
     """A result that is too large for S3 is kept on the worker's disk, and the others are stored."""
     submit(server, shared, 10)
-    monkeypatch.setattr("muybridge.batch.stores.s3._LARGEST", len(PNG + b"task-9-horse-10"))
-    monkeypatch.setattr("muybridge.batch.worker._SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(*moments.constant("largest object"), len(PNG + b"task-9-horse-10"))
+    monkeypatch.setattr(*moments.constant("shortest pause of a worker"), 0.01)
     report = work(server, shared, creates=1, concurrency=1)
     assert report.counts == {State.DOWNLOADED: 9, State.COMPLETED: 1}
     with shared.open() as journal:
@@ -340,9 +341,10 @@ def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("s3")
 def test_which_responses_may_pass() -> None:
     """A worker waits for a server that is overloaded or at fault, and for no other refusal."""
+    judge = moments.at("refusal of a bucket judged").value
     away = [
         status
         for status in (403, 404, 408, 409, 412, 429, 499, 500, 503)
-        if isinstance(S3Store(OUT)._told(f"status code: {status}"), StoreAway)  # pyright: ignore[reportPrivateUsage]  it makes no request
+        if isinstance(judge(S3Store(OUT), f"status code: {status}"), StoreAway)
     ]
     assert away == [408, 409, 429, 500, 503]

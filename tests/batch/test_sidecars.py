@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import moments
 from muybridge.batch import BatchEvent, State, What
-from muybridge.batch import sidecars as batch_sidecars
 from muybridge.cli.commands import muybridge
 from muybridge.files import sidecar as sidecars
 from muybridge_protocol.families import ImgbRequest
@@ -149,7 +149,7 @@ def test_many_are_caught_up_with(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Missing sidecars are written page by page."""
-    monkeypatch.setattr(batch_sidecars, "_AT_ONCE", 2)
+    monkeypatch.setattr(*moments.constant("sidecars written at once"), 2)
     run(server, horses(5))
     run(server, None, sidecar=True)
     assert len(list((tmp_path / "out").glob("*.json"))) == 5

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 from muybridge import Client, batch
 from muybridge.batch import (
     JournalMissing,
@@ -305,11 +306,9 @@ def test_a_worker_that_was_paused_does_not_send(
     work: Work, server: BillingServer, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A create that was armed too long ago is armed anew, and sent once."""
-    from muybridge.batch import scheduler  # noqa: PLC0415  for this test alone
-
     submit(server, shared, 1)
-    moments = iter([0.0, 5.1])  # armed, and about to send; then the clock stands still
-    monkeypatch.setattr(scheduler, "_seconds", lambda: next(moments, 7.0))
+    times = iter([0.0, 5.1])  # armed, and about to send; then the clock stands still
+    monkeypatch.setattr(*moments.at("item about to be sent").place, lambda: next(times, 7.0))
     report = work(server, shared)
     assert report.counts == {State.DOWNLOADED: 1}
     assert report.entries[0].attempt == 2

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from batch.runner_process import KEY, around, die
+import moments
+from batch.runner_process import KEY, die
 from processes import serve
 
 LEASE = 1.0
@@ -39,9 +40,9 @@ def work(
     from muybridge import Client, batch  # noqa: PLC0415  only in the child
 
     if kill_at is not None:
-        STEPS[kill_at]()
+        moments.strike_at(kill_at, "postgres", die)
     if pause_at is not None:
-        _pausing(pause_at)
+        moments.strike_at(pause_at, "postgres", _pausing())
     if naive:
         _retry_like_others_do()
     if kill_after is not None:
@@ -70,53 +71,30 @@ def _retry_like_others_do() -> None:
     PostgresJournal.move = retrying  # type: ignore[method-assign]  # that is the fault
 
 
-def _pausing(name: str) -> None:
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  only in the child
-
-    original = getattr(PostgresJournal, name)
+def _pausing() -> Callable[[], None]:
     once = threading.Lock()
 
-    def pausing(*arguments: Any, **more: Any) -> Any:
-        told = original(*arguments, **more)
+    def pause() -> None:
         if once.acquire(blocking=False):
             # Not just any thread of the process: this one must not go on meanwhile.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
-        return told
 
-    setattr(PostgresJournal, name, pausing)
-
-
-def _moving(after: str) -> Callable[..., bool]:
-    def when(_journal: object, _entry: object, _before: str, to: str) -> bool:
-        return to == after
-
-    return when
+    return pause
 
 
-def _steps() -> dict[str, Callable[[], None]]:
-    journal = "muybridge.batch.postgres:PostgresJournal"
-    record = "muybridge.batch.journaled_create:ItemRecord"
-    places: dict[str, Any] = {
-        "registering": around(journal, "register"),
-        "claiming": around(journal, "take"),
-        "arming": around(journal, "arm"),
-        "sending": around("muybridge.wire._requests_connections:Connection", "request"),
-        "holding the reply": around(record, "hold"),
-        "keeping the reply": around(record, "keep"),
-        "concluding": around(record, "conclude"),
-        "writing completed down": around(journal, "move", when=_moving("completed")),
-        "writing downloaded down": around(journal, "move", when=_moving("downloaded")),
-        "leaving": around("muybridge.batch.opening", "release"),
-    }
-    return {
-        f"{word} {place}": step
-        for place, both in places.items()
-        for word, step in zip(("before", "after"), both, strict=True)
-    }
-
-
-STEPS = _steps()
-"""What makes a worker die at each named step."""
+STEPS = moments.steps(
+    "worker registered",
+    "item claimed",
+    "item armed",
+    "sending",
+    "response held",
+    "response kept",
+    "item concluded",
+    "completion recorded",
+    "download recorded",
+    "journal released",
+)
+"""The steps at which a worker dies."""
 
 
 if __name__ == "__main__":

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import pytest
 
+from moments import Moment
 from transport.scripted_server import Peer
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
@@ -77,23 +76,15 @@ def _send(number: int) -> None:
     signal.pthread_kill(main, number)
 
 
-def alarm_in(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int = signal.SIGALRM
-) -> None:
-    """Let a signal arrive in the next call of *owner*'s function *name*, before its first line."""
-    original = getattr(owner, name)
+def alarm_in(monkeypatch: pytest.MonkeyPatch, moment: Moment, number: int = signal.SIGALRM) -> None:
+    """Let a signal arrive the next time that the client comes to *moment*."""
+    left = [number]
 
-    def interrupted(*arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(owner, name, original)
-        signal.raise_signal(number)
-        return original(*arguments, **named)
+    def strike() -> None:
+        if left:
+            signal.raise_signal(left.pop())
 
-    monkeypatch.setattr(owner, name, interrupted)
-
-
-def in_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let SIGALRM arrive while the name is looked up."""
-    alarm_in(monkeypatch, socket, "getaddrinfo")
+    moment.strike(strike, put=monkeypatch.setattr)
 
 
 def notes(error: BaseException) -> str:

@@ -143,134 +143,134 @@ class BlockingAsyncClient:
     """
 
     def __init__(self, client: muybridge.AsyncClient, run: Run) -> None:
-        self._client = client
-        self._run = run
+        self.client = client
+        self.in_loop = run
 
     def __repr__(self) -> str:
-        return repr(self._client)
+        return repr(self.client)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        self._client.__reduce_ex__(protocol)
+        self.client.__reduce_ex__(protocol)
 
     @property
     def interrupted_tasks(self) -> tuple[Task, ...]:
-        return self._client.interrupted_tasks
+        return self.client.interrupted_tasks
 
     def close(self) -> None:
-        self._run(self._client.close)
+        self.in_loop(self.client.close)
 
     def create(self, request: muybridge.MediaRequest | str, fields: Fields | None = None) -> Task:
-        return self._run(self._client.create, request, fields)
+        return self.in_loop(self.client.create, request, fields)
 
     def create_once(
         self, once: str, request: muybridge.MediaRequest | str, fields: Fields | None = None
     ) -> Task:
-        return self._run(self._client.create_once, once, request, fields)
+        return self.in_loop(self.client.create_once, once, request, fields)
 
     def get(self, task: Task | Result | str) -> Result:
-        return self._run(self._client.get, task)
+        return self.in_loop(self.client.get, task)
 
     def wait(self, task: Task | Result | str, **options: Any) -> Result:
-        return self._run(self._client.wait, task, **options)
+        return self.in_loop(self.client.wait, task, **options)
 
     def watch(self, task: Task | Result | str, **options: Any) -> Iterator[Result]:
         async def enter() -> tuple[Any, AsyncIterator[Result]]:
-            context = self._client.watch(task, **options)
+            context = self.client.watch(task, **options)
             return context, await context.__aenter__()
 
-        context, results = self._run(enter)
+        context, results = self.in_loop(enter)
 
         async def step() -> Result | None:
             return await anext(results, None)
 
         try:
-            while (result := self._run(step)) is not None:
+            while (result := self.in_loop(step)) is not None:
                 yield result
         finally:
-            self._run(context.__aexit__, None, None, None)
+            self.in_loop(context.__aexit__, None, None, None)
 
     def run(
         self, request: muybridge.MediaRequest | str, fields: Fields | None = None, **options: Any
     ) -> Result:
-        return self._run(self._client.run, request, fields, **options)
+        return self.in_loop(self.client.run, request, fields, **options)
 
     def save(
         self, source: Result | Task | str, path: str | os.PathLike[str], **options: Any
     ) -> Path:
-        return self._run(self._client.save, source, path, **options)
+        return self.in_loop(self.client.save, source, path, **options)
 
     def download(
         self, source: Result | Task | str, path: str | os.PathLike[str], **options: Any
     ) -> Path:
-        return self._run(self._client.download, source, path, **options)
+        return self.in_loop(self.client.download, source, path, **options)
 
     def read(self, source: Result | Task | str, **options: Any) -> bytes:
-        return self._run(self._client.read, source, **options)
+        return self.in_loop(self.client.read, source, **options)
 
     def check(
         self, request: muybridge.MediaRequest | str, fields: Fields | None = None, **options: Any
     ) -> muybridge.MediaReport:
-        return self._run(self._client.check, request, fields, **options)
+        return self.in_loop(self.client.check, request, fields, **options)
 
     def run_all(
         self, work: Iterable[Work], *, most: int | None = None, **options: Any
     ) -> list[Outcome]:
         async def collect() -> list[Outcome]:
             found: list[Outcome] = []
-            async with self._client.run_all(work, **options) as outcomes:
+            async with self.client.run_all(work, **options) as outcomes:
                 async for outcome in outcomes:
                     found.append(outcome)
                     if len(found) == most:
                         break
             return found
 
-        return self._run(collect)
+        return self.in_loop(collect)
 
     def run_batch(
         self, source: Iterable[MediaRequest], out: str | os.PathLike[str], **options: Any
     ) -> Report:
-        return self._run(batch.run_async, self._client, source, out, **options)
+        return self.in_loop(batch.run_async, self.client, source, out, **options)
 
     def delete_asset(self, asset_id: str) -> None:
-        self._run(self._client.delete_asset, asset_id)
+        self.in_loop(self.client.delete_asset, asset_id)
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse:
-        return self._run(self._client.call, method, path, json)
+        return self.in_loop(self.client.call, method, path, json)
 
     def generate_content(
         self, model: str | Unlisted, contents: Contents, **options: Any
     ) -> GenerateContentResponse:
-        return self._run(self._client.generate_content, model, contents, **options)
+        return self.in_loop(self.client.generate_content, model, contents, **options)
 
     def stream_generate_content(
         self, model: str | Unlisted, contents: Contents, **options: Any
     ) -> BlockingAsyncContentStream:
-        stream = self._made(self._client.stream_generate_content, model, contents, **options)
-        return BlockingAsyncContentStream(stream, self._run)
+        stream = self._made(self.client.stream_generate_content, model, contents, **options)
+        return BlockingAsyncContentStream(stream, self.in_loop)
 
     def chat_completions(self, body: Mapping[str, Any], **options: Any) -> JsonObject:
-        return self._run(self._client.chat_completions, body, **options)
+        return self.in_loop(self.client.chat_completions, body, **options)
 
     def stream_chat_completions(
         self, body: Mapping[str, Any], **options: Any
     ) -> BlockingAsyncStream[JsonObject]:
-        stream = self._made(self._client.stream_chat_completions, body, **options)
-        return BlockingAsyncStream(stream, self._run)
+        stream = self._made(self.client.stream_chat_completions, body, **options)
+        return BlockingAsyncStream(stream, self.in_loop)
 
     def messages(self, body: Mapping[str, Any], **options: Any) -> JsonObject:
-        return self._run(self._client.messages, body, **options)
+        return self.in_loop(self.client.messages, body, **options)
 
     def stream_messages(
         self, body: Mapping[str, Any], **options: Any
     ) -> BlockingAsyncStream[JsonObject]:
-        stream = self._made(self._client.stream_messages, body, **options)
-        return BlockingAsyncStream(stream, self._run)
+        stream = self._made(self.client.stream_messages, body, **options)
+        return BlockingAsyncStream(stream, self.in_loop)
 
     def _made(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         async def made() -> T:
             return function(*arguments, **named)
 
-        return self._run(made)
+        return self.in_loop(made)
 
 
 def trio_runs(clock: Clock) -> Run:

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import attrs
 import pytest
-import urllib3
 
+import moments
 from muybridge.drivers.notes import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
-from muybridge.wire._requests_connections import Reply
-from muybridge.wire._response_body import Framing
-from muybridge.wire.http1 import connections
-from muybridge.wire.network import Network
-from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import (
     Peer,
@@ -36,7 +30,7 @@ from transport.scripted_server import (
     serve,
 )
 
-from .alarms import ERRORS, NAMES, alarm, alarm_in, alarm_raises, in_lookup, notes, posix
+from .alarms import ERRORS, NAMES, alarm, alarm_in, alarm_raises, notes, posix
 from .answers import HEAD, MODEL, PROMPT
 from .canaries import everything
 from .drivers import MakeClient
@@ -54,8 +48,8 @@ def nothing(_: pytest.MonkeyPatch) -> None:
     """Let the server send the signal."""
 
 
-def within(owner: object, name: str) -> Patch:
-    return lambda patch: alarm_in(patch, owner, name)
+def within(moment: str, driver: str) -> Patch:
+    return lambda patch: alarm_in(patch, moments.at(moment, driver))
 
 
 NONE, ONE = frozenset({0}), frozenset({1})
@@ -82,7 +76,7 @@ class Point:
 
 # The last byte wakes the client, should the signal have come just before it began to wait.
 REPLIES: dict[str, Point] = {
-    "no reply yet": Point([read_request, alarm, send(b"H"), hang], UNDER_WAY, posts=ONE),
+    "no response yet": Point([read_request, alarm, send(b"H"), hang], UNDER_WAY, posts=ONE),
     "head": Point(
         [read_request, send(WHOLE[:20]), alarm, send(WHOLE[20:21]), hang], UNDER_WAY, posts=ONE
     ),
@@ -92,21 +86,21 @@ REPLIES: dict[str, Point] = {
 }
 POINTS: dict[str, dict[str, Point]] = {
     "requests": {
-        "library": Point(serve(), NOT_SENT, within(urllib3.Timeout, "start_connect")),
-        "lookup": Point(serve(), NOT_SENT, in_lookup),
-        "connect": Point(serve(), NOT_SENT, within(socket.socket, "connect")),
+        "library": Point(serve(), NOT_SENT, within("within urllib3", "requests")),
+        "lookup": Point(serve(), NOT_SENT, within("lookup", "requests")),
+        "connect": Point(serve(), NOT_SENT, within("connect", "requests")),
         "handshake": Point([Peer.receive, alarm, send(b"\x16"), hang], NOT_SENT, scheme="https"),
         # The first byte counts as sent from the moment at which its call begins.
-        "send": Point(hang, UNDER_WAY, within(socket.socket, "send")),
+        "first byte": Point(hang, UNDER_WAY, within("first byte", "requests")),
         **REPLIES,
     },
     "trio": {
-        "preparation": Point(serve(), NOT_SENT, within(Network, "find")),
-        "lookup": Point(serve(), NOT_SENT, within(connections, "numeric_addresses")),
-        "connect": Point(serve(), NOT_SENT, within(connections, "first_that_answers")),
-        "send": Point(hang, UNDER_WAY, within(TrioStream, "send")),
-        "no reply yet": Point(
-            [read_request, hang], UNDER_WAY, within(TrioStream, "receive"), posts=NONE | ONE
+        "preparation": Point(serve(), NOT_SENT, within("preparation", "trio")),
+        "lookup": Point(serve(), NOT_SENT, within("lookup", "trio")),
+        "connect": Point(serve(), NOT_SENT, within("connect", "trio")),
+        "first byte": Point(hang, UNDER_WAY, within("first byte", "trio")),
+        "no response yet": Point(
+            [read_request, hang], UNDER_WAY, within("no response yet", "trio"), posts=NONE | ONE
         ),
     },
 }
@@ -251,21 +245,10 @@ def test_an_earlier_alarm_is_not_raised_again(make_client: MakeClient) -> None:
                 client.create(image())
 
 
-CTRL_C: dict[str, dict[str, tuple[object, str]]] = {
-    "requests": {
-        "lookup": (socket, "getaddrinfo"),
-        "connect": (socket.socket, "connect"),
-        "send": (socket.socket, "send"),
-        "no reply yet": (Reply, "begin"),
-        "body": (Framing, "pieces"),
-    },
-    "trio": {
-        "preparation": (Network, "find"),
-        "lookup": (connections, "numeric_addresses"),
-        "connect": (connections, "first_that_answers"),
-        "send": (TrioStream, "send"),
-        "no reply yet": (TrioStream, "receive"),
-    },
+SHARED = ("lookup", "connect", "first byte", "no response yet")
+CTRL_C = {
+    "requests": (*SHARED, "body, before its first piece"),
+    "trio": ("preparation", *SHARED),
 }
 PRESSED = [(driver, point) for driver, points in CTRL_C.items() for point in points]
 BEFORE = ("preparation", "lookup", "connect")
@@ -280,7 +263,7 @@ def test_ctrl_c_during_a_create(
     with ScriptedServer([read_request, send(WHOLE), hang]) as server:
         client = make_client(server.url)
         with monkeypatch.context() as patch:
-            alarm_in(patch, *CTRL_C[driver][point], signal.SIGINT)
+            alarm_in(patch, moments.at(point, driver), signal.SIGINT)
             with pytest.raises(KeyboardInterrupt) as caught:
                 client.create(image())
         assert server.posts == 1
@@ -296,7 +279,7 @@ def test_ctrl_c_during_a_text_request(
     with ScriptedServer([read_request, send(WHOLE), hang]) as server:
         client = make_client(server.url)
         with monkeypatch.context() as patch:
-            alarm_in(patch, *CTRL_C[driver][point], signal.SIGINT)
+            alarm_in(patch, moments.at(point, driver), signal.SIGINT)
             with pytest.raises(KeyboardInterrupt) as caught:
                 client.generate_content(MODEL, PROMPT)
         assert server.posts <= (point not in BEFORE)
@@ -308,7 +291,7 @@ def test_a_handler_that_deletes_its_frame(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., None]
 ) -> None:
     """A handler's error is recognised even if the handler deletes the frame that it was given."""
-    alarm_in(monkeypatch, Network, "find")
+    alarm_in(monkeypatch, moments.at("preparation"))
     before = signal.signal(signal.SIGALRM, handler)
     try:
         with ScriptedServer(serve(200, RECORD)) as server, pytest.raises(TimeoutError) as caught:

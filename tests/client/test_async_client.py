@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+import moments
 from muybridge import AsyncClient, ImgaRequest, TrioClient, TrioOutcomes
 from muybridge.drivers.fleet_run import Outcome
 from test_purity import imported_by
@@ -55,20 +56,21 @@ def test_each_call(world: World, loop: str) -> None:
 
 def test_threads_that_begin_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that use a client at the same moment for the first time share its connections."""
-    client: Any = TrioClient("key", "https://service.test")
-    bind = client._bind
+    client = TrioClient("key", "https://service.test")
+    binding = moments.at("client bound to a loop")
+    bind = binding.value
     drivers: list[object] = []
 
-    def late(library: str) -> object:
+    def late(client: Any, library: str) -> object:
         if not drivers:
-            other = threading.Thread(target=lambda: drivers.append(client._driver))
+            other = threading.Thread(target=lambda: drivers.append(moments.driver_of(client)))
             drivers.append(None)
             other.start()
             other.join()
-        return bind(library)
+        return bind(client, library)
 
-    monkeypatch.setattr(client, "_bind", late)
-    assert client._driver is drivers[-1]
+    monkeypatch.setattr(*binding.place, late)
+    assert moments.driver_of(client) is drivers[-1]
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+import moments
 from muybridge import AsyncClient, WaitTimeout
 from muybridge.drivers import notes
 from muybridge_protocol.records.tasks import Task
@@ -66,8 +67,8 @@ def test_somebody_who_is_told_ids_is_not_told_twice(loop: VirtualLoop) -> None:
 
 def test_many_tasks(loop: VirtualLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The notes name some of many tasks, and say where the others are; the oldest are forgotten."""
-    monkeypatch.setattr(notes, "KEPT", 2)
-    monkeypatch.setattr(notes, "_TOLD", 1)
+    monkeypatch.setattr(*moments.constant("interrupted tasks kept"), 2)
+    monkeypatch.setattr(*moments.constant("interrupted tasks named"), 1)
     client, error = used(loop, together)
     first, second = client.interrupted_tasks
     assert notes.accepted(first) in notes_of(error)

@@ -66,7 +66,7 @@ NAMES = {
 
 def own(made: AnyClient) -> Any:
     """Return the client itself: the wrapper of an async one has signatures of its own."""
-    return made._client if isinstance(made, BlockingAsyncClient) else made  # pyright: ignore[reportPrivateUsage]
+    return made.client if isinstance(made, BlockingAsyncClient) else made
 
 
 def begin(result: Any) -> None:
@@ -100,7 +100,7 @@ def test_every_mistake_is_told(make_client: MakeClient, world: World) -> None:
 def test_no_body(make_client: MakeClient, world: World, call: str) -> None:
     """A call without a body is refused like one with an empty body."""
     made = make_client(world)
-    run: Any = made._run if isinstance(made, BlockingAsyncClient) else operator.call  # pyright: ignore[reportPrivateUsage]
+    run: Any = made.in_loop if isinstance(made, BlockingAsyncClient) else operator.call
     with pytest.raises(muybridge.InvalidRequest, match="the body is not a mapping of fields"):
         run(getattr(own(made), call))
     assert world.seen == []

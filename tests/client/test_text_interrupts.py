@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from muybridge import AsyncTextStream, StreamInterrupted
+import moments
+from muybridge import StreamInterrupted
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge_protocol.http import HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, hang, read_request, send
@@ -66,9 +67,10 @@ def test_ctrl_c_within_a_stream(make_client: MakeClient, monkeypatch: pytest.Mon
     reading = threading.Event()
     first: Any = None
 
-    take_next: Any = AsyncTextStream[Any]._next_chunk  # pyright: ignore[reportPrivateUsage]  to interrupt after it
+    take = moments.at("next chunk of a text")
+    take_next = take.value
 
-    def next_chunk(stream: AsyncTextStream[Any]) -> Any:
+    def next_chunk(stream: object) -> Any:
         chunk: Any = take_next(stream)
         if first is not None:  # not before the second chunk is asked for, and about to be read
             reading.set()
@@ -85,7 +87,7 @@ def test_ctrl_c_within_a_stream(make_client: MakeClient, monkeypatch: pytest.Mon
     with ScriptedServer(script) as server:
         with make_client(server.url).stream_generate_content(MODEL, PROMPT) as stream:
             with monkeypatch.context() as patched:
-                patched.setattr(AsyncTextStream, "_next_chunk", next_chunk)
+                patched.setattr(*take.place, next_chunk)
                 first = next(stream)
                 with pytest.raises(KeyboardInterrupt) as caught:
                     next(stream)

@@ -10,6 +10,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
 
+import moments
 from muybridge.observability.opentelemetry import Tracing
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.http import HttpResponse
@@ -107,7 +108,7 @@ def test_a_listener_that_raises(
         act(make_client(world, on_event=tracing))
     assert spans.all
     assert not unended.names
-    assert not vars(tracing)["_open"]
+    assert not moments.spans_under_way(tracing)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_listener_that_raises_when_a_broken_exchange_ends(
     with pytest.raises(MemoryError):
         make_client(world, on_event=tracing).get("task-9")
     assert told(spans.one("muybridge get"))["error.type"] == "MemoryError"
-    assert not vars(tracing)["_open"]
+    assert not moments.spans_under_way(tracing)
 
 
 class Broken(SpanProcessor):
@@ -175,7 +176,7 @@ def test_a_processor_that_raises(
     assert make_client(world, on_event=tracing).create(image()).id == "task-1"
     assert heard.kinds == ["CallBegan", "RequestSent", "ReplyReceived", "Submitted", "CallEnded"]
     assert len(spans.all) == (2 if when == "end" else 0)
-    assert not vars(tracing)["_open"]
+    assert not moments.spans_under_way(tracing)
 
 
 @pytest.mark.parametrize("kind", [CallBegan, RequestSent])
@@ -187,4 +188,4 @@ def test_a_processor_and_a_listener_that_raise(
     tracing = Tracing(spans.provider, on_event=raising(kind))
     with pytest.raises(Mine):
         make_client(world, on_event=tracing).create(image())
-    assert not vars(tracing)["_open"]
+    assert not moments.spans_under_way(tracing)

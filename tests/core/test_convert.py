@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 import muybridge
 import muybridge_protocol
 from muybridge.batch.events import BatchEvent, What
@@ -210,7 +211,7 @@ def test_every_shape_is_converted_here(
     for folder in folders:
         SqliteJournal.create(folder / "batch", "http://127.0.0.1", [ITEM]).close()
     SHAPES[name](folders[0])
-    monkeypatch.setattr(convert, "_converter", BrokenConverter())
+    monkeypatch.setattr(*moments.constant("converter of records"), BrokenConverter())
     with pytest.raises(Broken):
         SHAPES[name](folders[1])
 

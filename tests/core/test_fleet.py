@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+import moments
 from muybridge_protocol.errors import (
     CreateAmbiguous,
     InvalidAddress,
@@ -146,8 +147,7 @@ def test_nothing_is_left_of_what_has_ended() -> None:
     assert len(fleet) == fleet.under_way == fleet.paid == 0
     assert list(fleet.outstanding()) == []
     # What has been forgotten shows nowhere else.
-    assert not fleet._keys  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
-    assert list(fleet._turns.members()) == []  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+    assert moments.left_in(fleet) == []
 
 
 def test_a_wait_that_ends_knows_the_last_status() -> None:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
+import moments
 import muybridge
-from muybridge.wire._environment import CA_VARIABLES
 from muybridge_docs.generated import names_in
 from muybridge_protocol.emulator import CANCEL, FAILURES, SLOW, TextMarker
 
@@ -52,7 +52,8 @@ def test_every_error_is_explained() -> None:
 def test_every_variable_is_named() -> None:
     """The page about proxies lists each environment variable that is read."""
     text = page("proxy.md")
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", *CA_VARIABLES):
+    authorities: tuple[str, ...] = getattr(*moments.constant("variables that name authorities"))
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", *authorities):
         assert f"`{name}`" in text
 
 

@@ -7,100 +7,17 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
-import attrs
 import pytest
-import trio
 
+import moments
 from batch.billing import BillingServer
-from muybridge import TrioTransport
-from muybridge.batch.journaled_create import ItemRecord
-from muybridge.clock import SystemClock
-from muybridge.drivers.blocking import BlockingTeam
-from muybridge.drivers.on_asyncio import AsyncioRuntime, AsyncioTeam
-from muybridge.drivers.on_trio import TrioTeam
-from muybridge.drivers.runtime import FOREVER, Work
-from muybridge.files.saving import PartFile
-from muybridge.wire import _requests_connections
-from muybridge.wire._requests_connections import Incoming, Reply
-from muybridge.wire.asyncio_transport import AsyncioStream, AsyncioTransport
-from muybridge.wire.http1 import connections
-from muybridge.wire.http1.connections import Connection
-from muybridge.wire.http1.tls import TLSStream
-from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.trio_transport import TrioStream
 
 from .terminations import KEYBOARD, TOLD_BY_SERVER
 
 PATIENCE = 10.0
-
-
-@attrs.frozen
-class Place:
-    """A function that the client calls at a point.
-
-    Args:
-        owner: Where it is.
-        name: What it is called.
-        skipped: How many calls come before that one.
-        when: Whether a call counts, from its arguments.
-        other: Another function that a client comes to at the point, or None.
-    """
-
-    owner: Any
-    name: str
-    skipped: int = 0
-    when: Callable[..., bool] = lambda *_, **__: True
-    other: Place | None = None
-
-
-def _until_a_moment(_team: object, until: float = FOREVER) -> bool:
-    return until < FOREVER
-
-
-_BOTH = {
-    "before the journal entry": Place(ItemRecord, "keep"),
-    "download": Place(PartFile, "write"),
-}
-BLOCKING: Mapping[str, Place] = {
-    "lookup": Place(socket, "getaddrinfo"),
-    "connect": Place(socket.socket, "connect"),
-    "handshake": Place(ssl.SSLSocket, "do_handshake"),
-    "before the first byte": Place(_requests_connections, "refuse_early_bytes"),
-    "first byte": Place(socket.socket, "send"),
-    "held": Place(Reply, "begin"),
-    "head": Place(Incoming, "readinto", skipped=1),
-    "body": Place(Incoming, "readinto", skipped=1),
-    "asleep": Place(SystemClock, "sleep", other=Place(BlockingTeam, "wait", when=_until_a_moment)),
-    "poll": Place(RequestsTransport, "stream", skipped=1),
-    **_BOTH,
-}
-TRIO: Mapping[str, Place] = {
-    "lookup": Place(connections, "numeric_addresses"),
-    "connect": Place(connections, "first_that_answers"),
-    "handshake": Place(TLSStream, "handshake"),
-    "before the first byte": Place(Connection, "refuse_early_bytes"),
-    "first byte": Place(TrioStream, "send"),
-    "held": Place(TrioStream, "receive"),
-    "head": Place(TrioStream, "receive", skipped=1),
-    "body": Place(TrioStream, "receive", skipped=1),
-    "asleep": Place(trio, "sleep_until", other=Place(TrioTeam, "wait", when=_until_a_moment)),
-    "poll": Place(TrioTransport, "stream", skipped=1),
-    **_BOTH,
-}
-ASYNCIO: Mapping[str, Place] = {
-    **TRIO,
-    "first byte": Place(AsyncioStream, "send"),
-    "held": Place(AsyncioStream, "receive"),
-    "head": Place(AsyncioStream, "receive", skipped=1),
-    "body": Place(AsyncioStream, "receive", skipped=1),
-    "asleep": Place(
-        AsyncioRuntime, "sleep_until", other=Place(AsyncioTeam, "wait", when=_until_a_moment)
-    ),
-    "poll": Place(AsyncioTransport, "stream", skipped=1),
-}
 
 
 class Strike:
@@ -131,24 +48,6 @@ class Strike:
         assert self._struck.wait(PATIENCE)
 
 
-def hook(patch: pytest.MonkeyPatch, place: Place, strike: Strike) -> None:
-    """Let *strike* happen as the client comes to *place*."""
-    original = getattr(place.owner, place.name)
-    left = place.skipped
-
-    def struck(*arguments: Any, **named: Any) -> Any:
-        nonlocal left
-        if place.when(*arguments, **named):
-            if left == 0:
-                strike()
-            left -= 1
-        return original(*arguments, **named)
-
-    patch.setattr(place.owner, place.name, struck)
-    if place.other is not None:
-        hook(patch, place.other, strike)
-
-
 class MainThread:
     """Sends signals to the main thread, and lets no other thread go on before it has noticed.
 
@@ -159,9 +58,10 @@ class MainThread:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._waits, self._noticed = threading.Event(), threading.Event()
         self._is_batch = False
-        original = BlockingTeam.run
+        run = moments.at("team of threads run")
+        original = run.value
 
-        async def watched(team: BlockingTeam, work: Work) -> None:
+        async def watched(team: object, work: object) -> None:
             try:
                 self._waits.set()
                 await original(team, work)
@@ -169,7 +69,7 @@ class MainThread:
                 self._noticed.set()
                 raise
 
-        patch.setattr(BlockingTeam, "run", watched)
+        patch.setattr(*run.place, watched)
 
     def send(self, number: int, *, to_batch: bool) -> None:
         """Send a signal. *to_batch* says that the main thread waits for a batch's workers."""
@@ -227,7 +127,7 @@ class HoldingServer(BillingServer):
     def _deliver(self, connection: socket.socket, kind: str, response: bytes) -> None:
         point = self._point
         if (kind, point) in _IN_TIME:
-            begin = {"held": 0, "head": 20, "body": len(response) - 9}[point]
+            begin = {"no response yet": 0, "head": 20, "body": len(response) - 9}[point]
             connection.sendall(response[:begin])
             self._strike()
             connection.sendall(response[begin:])
@@ -244,7 +144,7 @@ class HoldingServer(BillingServer):
             connection.sendall(response)
 
 
-_IN_TIME = {("create", "held"), ("create", "head"), ("create", "body")}
+_IN_TIME = {("create", "no response yet"), ("create", "head"), ("create", "body")}
 """What is answered and when, where the response goes on afterwards."""
 _LEFT = {("result", "poll"), ("media", "download")}
 """The same, where the client leaves it."""

@@ -93,16 +93,18 @@ def _run(program: str, folder: str, order: dict[str, Any]) -> int:
 def _command(words: list[str], env: dict[str, str], point: str, number: int) -> int:
     import pytest  # noqa: PLC0415  only in the child
 
+    import moments  # noqa: PLC0415  the same
     from muybridge.cli import main  # noqa: PLC0415  the same
 
-    from .striking import BLOCKING, MainThread, Strike, hook  # noqa: PLC0415  the same
+    from .striking import MainThread, Strike  # noqa: PLC0415  the same
 
     os.environ.update(env)
     if point:
         patch = pytest.MonkeyPatch()
         main_thread = MainThread(patch)
         to_batch = words[0] == "batch"
-        hook(patch, BLOCKING[point], Strike(lambda: main_thread.send(number, to_batch=to_batch)))
+        strike = Strike(lambda: main_thread.send(number, to_batch=to_batch))
+        moments.at(point, "requests").strike(strike, put=patch.setattr)
     sys.argv = ["muybridge", *words]
     try:
         main()

@@ -29,11 +29,11 @@ ALARMS = tuple(f"SIGALRM raises {name}" for name in NAMES)
 SIGNALS = (CTRL_C, TERM, HANGUP, *ALARMS, KEYBOARD, CANCELLED)
 
 BEFORE = ("lookup", "connect", "handshake", "before the first byte")
-PAID = ("first byte", "held", "head", "body")
-ENTRY = ("before the journal entry",)
+PAID = ("first byte", "no response yet", "head", "body")
+ENTRY = ("response kept",)
 AFTER = ("asleep", "poll", "download")
 POINTS = (*BEFORE, *PAID, *ENTRY, *AFTER)
-TOLD_BY_SERVER = ("handshake", "held", "head", "body", "poll", "download")
+TOLD_BY_SERVER = ("handshake", "no response yet", "head", "body", "poll", "download")
 """The points that the server knows. The client waits for it then."""
 
 LIBRARY = ("requests", "trio", "asyncio")
@@ -110,7 +110,7 @@ AT_ONCE = _each(Outcome.UNSENT, Outcome.AMBIGUOUS, Outcome.ID)
 """It ends the exchange, wherever that is. A response that has come whole is kept."""
 UNTOLD = {
     "handshake": Outcome.UNSENT_OR_AMBIGUOUS,
-    "held": Outcome.AMBIGUOUS,
+    "no response yet": Outcome.AMBIGUOUS,
     "head": Outcome.AMBIGUOUS,
     "body": Outcome.AMBIGUOUS,
     "poll": Outcome.ID,
@@ -185,7 +185,7 @@ class Cell:
     def is_nightly(self) -> bool:
         """Whether it differs from others by the class or number alone."""
         if self.signal == HANGUP:
-            return self.point not in ("held", "poll")
+            return self.point not in ("no response yet", "poll")
         if self.signal in ALARMS:
             # One class at each point under each driver, and not the same one everywhere.
             place = POINTS.index(self.point) + DRIVERS.index(self.driver)

@@ -20,12 +20,11 @@ from queue import Queue
 import attrs
 import pytest
 
+import moments
 import muybridge
 from batch.billing import BillingServer
 from client.requests_made import image
 from muybridge.batch import State
-from muybridge.wire import _requests_connections as requests_connections
-from muybridge.wire.http1 import connections
 from sampling import examples
 from transport.holding import hold
 from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes, send
@@ -260,8 +259,8 @@ def test_control_that_does_not_look(driver: str, monkeypatch: pytest.MonkeyPatch
     def look_away(*_: object) -> None:
         pass
 
-    monkeypatch.setattr(requests_connections, "refuse_early_bytes", look_away)
-    monkeypatch.setattr(connections.Connection, "refuse_early_bytes", look_away)
+    for under in ("requests", "trio"):
+        monkeypatch.setattr(*moments.at("before the first byte", under).place, look_away)
     found = created_after_greetings(driver, monkeypatch)
     assert found.doubles
     assert found.wrong

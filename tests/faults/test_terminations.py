@@ -12,7 +12,7 @@ import os
 import shlex
 import signal
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
@@ -23,6 +23,7 @@ import pytest
 import trio
 import trustme
 
+import moments
 from batch.billing import PNG
 from batch.runner_process import KEY, horses
 from client.alarms import alarm_raises
@@ -34,21 +35,12 @@ from muybridge.drivers.notes import NOT_SENT, UNDER_WAY, accepted
 from processes import Nursery
 from transport.certificates import client_context, server_context
 
-from .striking import (
-    ASYNCIO,
-    BLOCKING,
-    TRIO,
-    HoldingServer,
-    MainThread,
-    Place,
-    Strike,
-    hook,
-    told_by_hook,
-)
+from .striking import HoldingServer, MainThread, Strike, told_by_hook
 from .terminated_process import Ended, Programs
 from .terminated_programs import Program, raised_by
 from .terminations import (
     ALARMS,
+    ASYNCIO,
     CANCELLED,
     COMMANDS,
     CTRL_C,
@@ -60,14 +52,13 @@ from .terminations import (
     RULES,
     SIGNALS,
     TERM,
+    TRIO,
     Cell,
     Outcome,
     cells,
     outcomes,
     reasons,
 )
-from .terminations import ASYNCIO as ASYNCIO_DRIVERS
-from .terminations import TRIO as TRIO_DRIVERS
 
 if os.name != "posix":  # pragma: no cover  Windows
     pytest.skip("there are no such signals", allow_module_level=True)
@@ -158,7 +149,7 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
         strike = Strike(act)
         at_server: Callable[[], object] = strike
         if by_hook:
-            hook(patch, places(cell.driver)[cell.point], strike)
+            moments.at(cell.point, binding(cell.driver)).strike(strike, put=patch.setattr)
             at_server = strike.wait
         server = stack.enter_context(HoldingServer(cell.point, at_server, trust.of_server(cell)))
         program = Program(cell.driver, server.url, tmp_path, trust.client)
@@ -174,11 +165,11 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
         (check_call if cell.driver in LIBRARY else check_batch)(cell, program, server)
 
 
-def places(driver: str) -> Mapping[str, Place]:
-    """Return the functions that a driver calls at each point."""
-    if driver in ASYNCIO_DRIVERS:
-        return ASYNCIO
-    return TRIO if driver in TRIO_DRIVERS else BLOCKING
+def binding(driver: str) -> str:
+    """Return the driver of single calls that a driver of the table stands on."""
+    if driver in ASYNCIO:
+        return "asyncio"
+    return "trio" if driver in TRIO else "requests"
 
 
 def check_error(cell: Cell, caught: BaseException, error: BaseException) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
-from batch.runner_process import around
+import moments
+from batch.runner_process import die
 from processes import serve
 
 KEY = "sk-canary-4b1d97e2"
@@ -55,7 +56,7 @@ def spend(
     from muybridge.ledger import open_ledger  # noqa: PLC0415  the same
 
     if kill_at is not None:
-        STEPS[kill_at](nth)
+        moments.strike_at(kill_at, "", die, nth=nth)
     source = random.Random(seed)  # noqa: S311  faults, not secrets
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     left = iter(orders)
@@ -154,47 +155,17 @@ class _Unreliable:
         return self._inner.stream(request, **options)
 
 
-def _around(target: str, name: str, index: int, when: Callable[..., bool]) -> Any:
-    return around(target, name, when=when)[index]
-
-
-def _nth(place: Any) -> Callable[[int], None]:
-    """Return what makes the process die at the nth time that it comes by *place*."""
-
-    def install(nth: int) -> None:
-        left = [nth]
-
-        def now(*_: object) -> bool:
-            left[0] -= 1
-            return left[0] == 0
-
-        place(now)()
-
-    return install
-
-
-def _steps() -> dict[str, Callable[[int], None]]:
-    rows = "muybridge.ledger.sqlite_store:SqliteRows"
-    ledger = "muybridge.ledger.ledger:Ledger"
-    places: dict[str, tuple[str, str]] = {
-        "creating the ledger": ("muybridge.files.sqlite", "create"),
-        "enlisting": ("muybridge.ledger.owners:Owners", "_enlist"),
-        "summing up": (rows, "spent"),
-        "writing a row": (rows, "put"),
-        "arming": (ledger, "arm"),
-        "sending": ("muybridge.wire.exchange:Exchange", "begin"),
-        "taking the response": ("muybridge_protocol.operations.create:Create", "receive"),
-        "concluding": (ledger, "conclude"),
-    }
-    steps: dict[str, Callable[[int], None]] = {}
-    for place, (target, name) in places.items():
-        for index, word in enumerate(("before", "after")):
-            steps[f"{word} {place}"] = _nth(partial(_around, target, name, index))
-    return steps
-
-
-STEPS = _steps()
-"""What makes a process die at each named step, given at which time."""
+STEPS = moments.steps(
+    "file of SQLite created",
+    "enlisted",
+    "summed up",
+    "row written",
+    "purchase armed",
+    "exchange",
+    "response taken",
+    "verdict recorded",
+)
+"""The steps at which a process dies."""
 
 
 if __name__ == "__main__":

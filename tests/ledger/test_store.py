@@ -18,6 +18,7 @@ from typing import BinaryIO
 import attrs
 import pytest
 
+import moments
 from muybridge.files.locks import lock
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
 from muybridge.ledger.budget import Number, Period, budget_of_environment
@@ -93,7 +94,7 @@ def test_amounts_are_rounded_up(path: Path) -> None:
 
 def test_many_entries(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every entry is listed once, in order, however many pages of the file they take."""
-    monkeypatch.setattr("muybridge.ledger.sqlite_store._PAGE", 2)
+    monkeypatch.setattr(*moments.constant("entries read at once"), 2)
     ledger = open_ledger(path)
     for number in range(5):
         ledger.arm(purchase(f"k{number}"), (), NOW)
@@ -285,7 +286,7 @@ def test_a_signal_while_the_file_is_read(path: Path, monkeypatch: pytest.MonkeyP
         signal.raise_signal(signal.SIGALRM)
 
     previous = signal.signal(signal.SIGALRM, handler)
-    monkeypatch.setattr(SqliteStore, "_check", strike)
+    monkeypatch.setattr(*moments.at("ledger checked").place, strike)
     try:
         with pytest.raises(Late):
             open_ledger(path).arm(purchase(), (), NOW)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import moments
 from muybridge.files.sqlite import transaction
 from muybridge.ledger import Amounts, Budget, Entry, LedgerUnusable, Measure, State, open_ledger
 from muybridge.ledger.entries import SPENT
@@ -185,7 +186,7 @@ def test_a_migration_that_is_broken_off(tmp_path: Path, monkeypatch: pytest.Monk
     before = of_version_1(path)
     content = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("muybridge.ledger.sqlite_schema._FILL", "SELECT * FROM nowhere")
+        patch.setattr(*moments.constant("sums of an old ledger"), "SELECT * FROM nowhere")
         with pytest.raises(LedgerUnusable):
             list(SqliteStore(path).entries())
     assert path.read_bytes() == content

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from muybridge_protocol.emulator import Emulator
+import moments
 from muybridge_protocol.emulator.text import text_protocol
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.text.models import TEXT_MODELS
@@ -61,7 +61,7 @@ def _patterns(function: Callable[..., Any]) -> Iterator[Route]:
 def routes() -> tuple[Route, ...]:
     """Return every route but that of the files, which no key guards."""
     creates = (Route(tuple(family.create_path[1:].split("/"))) for family in FAMILIES.values())
-    others = _patterns(Emulator._answer)  # pyright: ignore[reportPrivateUsage]  # for its source
+    others = _patterns(moments.at("request routed").value)
     return (*creates, *others, *_patterns(text_protocol))
 
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from moments import Moment
+
 from .brokers import files
-from .strikes import ALL, CREATING, CREATING_NAIVELY, SELF, Moment, Strikes, on_a_rampage
+from .strikes import ALL, CREATING, CREATING_NAIVELY, SELF, Kill, Strikes, on_a_rampage
 from .workers import load_recipe, run_celery, serve_celery
 
-_QUEUES_NEXT: dict[str, Any] = {
-    "target": "celery.app.task:Task",
-    "name": "apply_async",
-    "when": lambda task, *_, **__: task.name == "orders.fetch",
-}
+_QUEUES_NEXT = Moment(
+    "celery.app.task:Task.apply_async",
+    when=lambda task, *_, **__: task.name == "orders.fetch",
+)
 _IN_CHILD = {
-    "before the next task": Moment(**_QUEUES_NEXT),
-    "after the next task": Moment(**_QUEUES_NEXT, after=True),
+    "before the next task": Kill(_QUEUES_NEXT),
+    "after the next task": Kill(_QUEUES_NEXT, after=True),
 }
 _IN_PARENT = {
-    "before the acknowledgement": Moment(
-        "celery.worker.request:Request",
-        "acknowledge",
-        when=lambda request, *_, **__: request.name.startswith("orders.create"),
+    "before the acknowledgement": Kill(
+        Moment(
+            "celery.worker.request:Request.acknowledge",
+            when=lambda request, *_, **__: request.name.startswith("orders.create"),
+        )
     ),
 }
 

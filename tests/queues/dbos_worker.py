@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
 
+from moments import Moment
 from processes import serve
 
-from .strikes import CREATING, CREATING_NAIVELY, SELF, Moment, Strikes
+from .strikes import CREATING, CREATING_NAIVELY, SELF, Kill, Strikes
 from .workers import load_recipe
 
 _POLL = 0.02
-_CHECKPOINT: dict[str, Any] = {
-    "target": "dbos._sys_db:SystemDatabase",
-    "name": "record_operation_result",
-    "when": lambda _self, result, *_, **__: result["function_name"].startswith("create"),
-}
+_CHECKPOINT = Moment(
+    "dbos._sys_db:SystemDatabase.record_operation_result",
+    when=lambda _self, result, *_, **__: result["function_name"].startswith("create"),
+)
 
 
 def strikes(folder: Path, most: int, *, naive: bool) -> Strikes:
@@ -29,8 +28,8 @@ def strikes(folder: Path, most: int, *, naive: bool) -> Strikes:
     """
     moments = {
         **(CREATING_NAIVELY if naive else CREATING),
-        "before the checkpoint": Moment(**_CHECKPOINT),
-        "after the checkpoint": Moment(**_CHECKPOINT, after=True),
+        "before the checkpoint": Kill(_CHECKPOINT),
+        "after the checkpoint": Kill(_CHECKPOINT, after=True),
     }
     return Strikes(folder / "kills", moments, {(name, SELF): 1 for name in moments}, most)
 

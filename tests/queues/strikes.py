@@ -13,12 +13,14 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any
 
 import attrs
+
+import moments
+from moments import Moment
 
 SELF, ALL, PARENT = "the process", "the whole worker", "its parent"
 PAUSE = "the process, which is paused"
@@ -27,20 +29,16 @@ _SPARED = 0.3
 
 
 @attrs.frozen
-class Moment:
+class Kill:
     """When a process is killed.
 
     Args:
-        target: The class whose method is called then, as `resolve_name` takes it.
-        name: The method.
-        after: Whether it is killed when the method has returned, and not before.
-        when: Whether a call with these arguments is meant.
+        moment: At which moment.
+        after: Whether it is killed after it, and not before.
     """
 
-    target: str
-    name: str
+    moment: Moment
     after: bool = False
-    when: Callable[..., bool] = lambda *_, **__: True
 
 
 @attrs.frozen
@@ -49,14 +47,14 @@ class Strikes:
 
     Args:
         file: Where the kills are counted.
-        moments: The moments, by name.
+        kills: When, by name.
         turns: How often each has its turn in a round, by moment and victim.
         most: How many kills there are in all.
         pace: The fewest seconds between two of them.
     """
 
     file: Path
-    moments: Mapping[str, Moment]
+    kills: Mapping[str, Kill]
     turns: Mapping[tuple[str, str], int]
     most: int
     pace: float = 0.0
@@ -87,23 +85,8 @@ class Strikes:
 
     def install(self) -> None:
         """Strike at this process, and those that it will fork, from now on."""
-        for name, moment in self.moments.items():
-            self._install(name, moment)
-
-    def _install(self, name: str, moment: Moment) -> None:
-        owner: Any = resolve_name(moment.target)
-        original = getattr(owner, moment.name)
-
-        def striking(*arguments: Any, **more: Any) -> Any:
-            meant = moment.when(*arguments, **more)
-            if meant and not moment.after:
-                self._strike(name)
-            returned = original(*arguments, **more)
-            if meant and moment.after:
-                self._strike(name)
-            return returned
-
-        setattr(owner, moment.name, striking)
+        for name, kill in self.kills.items():
+            kill.moment.strike(partial(self._strike, name), after=kill.after)
 
     def _strike(self, name: str) -> None:
         """Kill the process or its group, if it is the moment's turn."""
@@ -148,41 +131,37 @@ class Strikes:
             os.kill(os.getpid() if victim is SELF else -os.getpgrp(), signal.SIGKILL)
 
 
-_LEDGER = "muybridge.ledger.ledger:Ledger"
 _SENT = {
-    "sent": Moment(
-        "muybridge.wire._requests_connections:Connection",
-        "request",
-        after=True,
-        when=lambda _self, method, *_, **__: method == "POST",
-    ),
-    "response received": Moment("muybridge_protocol.operations.create:Create", "receive"),
+    "sent": Kill(moments.at("sending"), after=True),
+    "response received": Kill(moments.at("response taken")),
 }
 CREATING = {
-    "before arming": Moment(_LEDGER, "arm"),
-    "armed": Moment(_LEDGER, "arm", after=True),
+    "before arming": Kill(moments.at("purchase armed")),
+    "armed": Kill(moments.at("purchase armed"), after=True),
     **_SENT,
-    "recorded": Moment(_LEDGER, "conclude", after=True),
+    "recorded": Kill(moments.at("verdict recorded"), after=True),
 }
 """The moments of `create_once`."""
-_JOURNAL = "muybridge.batch.postgres.journal:PostgresJournal"
 TAKING_TURNS = {
-    "before arming": Moment(_JOURNAL, "arm"),
-    "armed": Moment(_JOURNAL, "arm", after=True),
+    "before arming": Kill(moments.at("item armed", "postgres")),
+    "armed": Kill(moments.at("item armed", "postgres"), after=True),
     **_SENT,
-    "recorded": Moment("muybridge.batch.journaled_create:ItemRecord", "conclude", after=True),
+    "recorded": Kill(moments.at("item concluded"), after=True),
 }
 """The moments of a create within a turn at a shared batch."""
 CREATING_NAIVELY = _SENT
 """The moments of `create`, without a ledger."""
-TAKING_TURNS_PAUSED = {"claimed": Moment(_JOURNAL, "take", after=True), **TAKING_TURNS}
+TAKING_TURNS_PAUSED = {
+    "claimed": Kill(moments.at("item claimed", "postgres"), after=True),
+    **TAKING_TURNS,
+}
 _PAUSED = ("claimed", "armed", "sent", "response received")
 
 
-def on_a_rampage(file: Path, moments: Mapping[str, Moment], most: int, pace: float) -> Strikes:
+def on_a_rampage(file: Path, kills: Mapping[str, Kill], most: int, pace: float) -> Strikes:
     """Return strikes of which a sixth are pauses, and the others kill child, worker or parent."""
     killed = {SELF: 2, ALL: 1, PARENT: 1}
-    fatal = [name for name in moments if name != "claimed"]
+    fatal = [name for name in kills if name != "claimed"]
     turns = {(name, victim): often for name in fatal for victim, often in killed.items()}
-    turns |= {(name, PAUSE): 1 for name in moments if name in _PAUSED}
-    return Strikes(file, moments, turns, most, pace)
+    turns |= {(name, PAUSE): 1 for name in kills if name in _PAUSED}
+    return Strikes(file, kills, turns, most, pace)

@@ -8,12 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from moments import Moment
+
 from .strikes import (
     ALL,
     SELF,
     TAKING_TURNS,
     TAKING_TURNS_PAUSED,
-    Moment,
+    Kill,
     Strikes,
     on_a_rampage,
 )
@@ -22,7 +24,7 @@ from .workers import KEY, lead, run_celery, serve_celery
 LEASE = 2.0
 """Seconds for which a worker on a rampage is believed to be alive."""
 _IN_PARENT = {
-    "before the acknowledgement": Moment("celery.worker.request:Request", "acknowledge"),
+    "before the acknowledgement": Kill(Moment("celery.worker.request:Request.acknowledge")),
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import moments
 from muybridge_protocol.http import MEBIBYTE, Phase, Reason, TransportFailure
 from muybridge_protocol.text import stream_parser
 from muybridge_protocol.text.dialects import CHAT, MESSAGES, NATIVE, Dialect
@@ -249,14 +250,15 @@ def test_named_errors_are_told_apart() -> None:
 def test_the_cost_is_linear(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that may be JSON are looked at once, or twice where they follow a field's name."""
     looked_at = 0
-    feed = stream_parser._Objects.feed  # pyright: ignore[reportPrivateUsage]  to count what it reads
+    joined = moments.at("lines of a stream joined")
+    feed = joined.value
 
     def counting(self: Any, window: bytes, payloads: list[bytes]) -> None:
         nonlocal looked_at
         looked_at += len(window)
         feed(self, window, payloads)
 
-    monkeypatch.setattr(stream_parser._Objects, "feed", counting)  # pyright: ignore[reportPrivateUsage]  as above
+    monkeypatch.setattr(*joined.place, counting)
     parser = StreamParser(server_sent=True)
     for at in range(0, len(body), 4096):
         list(parser.feed(body[at : at + 4096]))

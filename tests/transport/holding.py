@@ -6,10 +6,11 @@ import select
 import socket
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from muybridge.wire import _requests_connections as requests_connections  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
+import moments
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.tls import TLSStream
@@ -17,11 +18,11 @@ from muybridge.wire.http1.tls import TLSStream
 
 def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], object]) -> None:
     """Let every transport call *until* with the socket before they send a request on a new one."""
-    connect = requests_connections.Connection.connect
-    refuse = Connection.refuse_early_bytes
+    connected, checked = moments.at("connection made"), moments.at("before the first byte", "trio")
+    connect, refuse = connected.value, checked.value
     held: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
-    def connect_and_wait(connection: requests_connections.Connection) -> None:
+    def connect_and_wait(connection: Any) -> None:
         connect(connection)
         until(connection.sock)
 
@@ -32,8 +33,8 @@ def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], objec
             until(sock)
         refuse(connection)
 
-    monkeypatch.setattr(requests_connections.Connection, "connect", connect_and_wait)
-    monkeypatch.setattr(Connection, "refuse_early_bytes", wait_and_refuse)
+    monkeypatch.setattr(*connected.place, connect_and_wait)
+    monkeypatch.setattr(*checked.place, wait_and_refuse)
 
 
 def socket_of(connection: Connection) -> socket.socket:

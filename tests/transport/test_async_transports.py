@@ -25,11 +25,11 @@ import attrs
 import pytest
 import trio
 
+import moments
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire import network
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.exchange import Exchange
-from muybridge.wire.http1 import socket_stream
 from muybridge.wire.http1.byte_streams import Address
 from muybridge.wire.http1.connections import first_that_answers
 from muybridge.wire.http1.response import Reply
@@ -292,7 +292,7 @@ async def test_connecting_takes_a_while(
     def opened(_address: Address) -> socket.socket:
         return sock
 
-    monkeypatch.setattr(socket_stream, "_open_socket", opened)
+    monkeypatch.setattr(*moments.at("socket opened").place, opened)
     loop = event_loop.transport.event_loop
     with contextlib.closing(theirs):
         connecting = loop.connect((0, 0, 0, "", ()), 5, "late")

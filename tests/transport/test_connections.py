@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import moments
 from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
@@ -123,12 +124,10 @@ def wait_until_readable(transport: Transport) -> None:
     idle: list[int] = []
     # Nobody else needs to see the idle sockets.
     if isinstance(transport, RequestsTransport):
-        (by_requests,) = transport._network._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
-        idle = [link.sock.fileno() for link in by_requests._idle]  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        idle = [link.sock.fileno() for link in moments.idle_connections(transport)]
     elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, TrioTransport):
-        (by_trio,) = transport.inner._network._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
-        kept = by_trio._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         # Under TLS, what came may have left the socket already.
+        kept = moments.idle_connections(transport.inner)
         quiet = [connection for connection in kept if connection.is_quiet()]
         idle = [socket_of(connection).fileno() for connection in quiet]
     assert not idle or select.select(idle, [], [], 5)[0]
@@ -405,6 +404,6 @@ def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyP
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
         ]
         resolve_by(monkeypatch, [answers])
-        monkeypatch.setattr("muybridge.wire._addressing.is_public_address", bool)
+        monkeypatch.setattr(*moments.at("address judged").place, bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200

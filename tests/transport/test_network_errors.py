@@ -9,7 +9,9 @@ from types import FrameType
 import pytest
 import trio
 
-from muybridge.wire._network_errors import network_error
+import moments
+
+network_error = moments.at("error of a broken exchange chosen").value
 
 
 class Late(Exception):

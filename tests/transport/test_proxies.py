@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from muybridge.wire._environment import proxy_for
+import moments
 from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import Phase, Reason
 
@@ -28,6 +28,7 @@ from .scripted_server import (
     serve,
 )
 
+proxy_for = moments.at("proxy chosen").value
 OPENED = b"HTTP/1.1 200 OK\r\n\r\n"
 PASSWORD = "p4ss%2fword"  # noqa: S105  # of a proxy that does not exist
 
@@ -40,7 +41,7 @@ def by_proxy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def never(_: str) -> bool:
         return False
 
-    monkeypatch.setattr("muybridge.wire._environment.is_loopback", never)
+    monkeypatch.setattr(*moments.at("host looked at for a proxy").place, never)
 
     def use(proxy: str) -> None:
         monkeypatch.setenv("ALL_PROXY", proxy)

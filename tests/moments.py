@@ -1,0 +1,316 @@
+"""Names for what happens within the library: the only file of the tests that knows private code.
+
+A test strikes, kills, interrupts or watches at a moment, and says which one by its name. If the
+code moves, this table follows it, and no test does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
+from typing import Any
+
+import attrs
+
+
+def _always(*_: object, **__: object) -> bool:
+    return True
+
+
+@attrs.frozen
+class Moment:
+    """A call of a function.
+
+    Args:
+        function: Which one, as `pkgutil.resolve_name` finds it.
+        when: Whether a call with these arguments counts.
+        skipped: How many calls that count come before that one.
+        other: Another call that may come at this moment instead, or None.
+    """
+
+    function: str
+    when: Callable[..., bool] = _always
+    skipped: int = 0
+    other: Moment | None = None
+
+    @property
+    def place(self) -> tuple[Any, str]:
+        """What has the function, and its name there: the arguments of `getattr`."""
+        path, _, name = self.function.rpartition("." if "." in self._within else ":")
+        return resolve_name(path), name
+
+    @property
+    def _within(self) -> str:
+        return self.function.partition(":")[2]
+
+    @property
+    def value(self) -> Any:
+        """The function as it is now."""
+        return getattr(*self.place)
+
+    def strike(
+        self,
+        act: Callable[[], object],
+        *,
+        after: bool = False,
+        put: Callable[[Any, str, Any], None] = setattr,
+    ) -> None:
+        """Let *act* be called at this moment, again and again.
+
+        Args:
+            act: What strikes, in the thread that comes there.
+            after: Whether it strikes when the function has returned, and not before.
+            put: Replaces the function: `MonkeyPatch.setattr` does it for a while.
+        """
+        owner, name = self.place
+        original = getattr(owner, name)
+        left = self.skipped
+
+        def struck(*arguments: Any, **more: Any) -> Any:
+            nonlocal left
+            counts = self.when(*arguments, **more)
+            left -= counts
+            strikes = counts and left < 0
+            if strikes and not after:
+                act()
+            returned = original(*arguments, **more)
+            if strikes and after:
+                act()
+            return returned
+
+        put(owner, name, struck)
+        if self.other is not None:
+            self.other.strike(act, after=after, put=put)
+
+
+def _to(after: str, before: str | None = None) -> Callable[..., bool]:
+    def when(_journal: object, _entry: object, was: str, to: str, **_: object) -> bool:
+        return to == after and before in (None, was)
+
+    return when
+
+
+def _until_a_moment(_team: object, until: float = float("inf")) -> bool:
+    return until < float("inf")
+
+
+def _is_post(_connection: object, method: str, *_: object, **__: object) -> bool:
+    return method == "POST"
+
+
+def _is_picture(_source: object, target: object) -> bool:
+    return str(target).endswith(".png")
+
+
+_CONNECTIONS = "muybridge.wire._requests_connections"
+_HTTP1 = "muybridge.wire.http1"
+_TRIO = "muybridge.wire.trio_transport:TrioStream"
+_ASYNCIO = "muybridge.wire.asyncio_transport:AsyncioStream"
+_ON_TRIO = "muybridge.drivers.on_trio"
+_ON_ASYNCIO = "muybridge.drivers.on_asyncio"
+_BLOCKING = "muybridge.drivers.blocking"
+_LEDGER = "muybridge.ledger.ledger:Ledger"
+_SQLITE_STORE = "muybridge.ledger.sqlite_store"
+_SQLITE = "muybridge.batch.sqlite.journal:SqliteJournal"
+_POSTGRES = "muybridge.batch.postgres.journal:PostgresJournal"
+_RECORD = "muybridge.batch.journaled_create:ItemRecord"
+_PART = "muybridge.files.saving:PartFile"
+_RUNNER = "muybridge.batch.runner_files:Runner"
+
+
+def _of_stores(method: str, when: Callable[..., bool] = _always) -> Mapping[str, Moment]:
+    return {
+        "sqlite": Moment(f"{_SQLITE}.{method}", when),
+        "postgres": Moment(f"{_POSTGRES}.{method}", when),
+    }
+
+
+def _async(trio: Moment, asyncio: Moment | None = None) -> Mapping[str, Moment]:
+    return {"trio": trio, "asyncio": asyncio or trio}
+
+
+MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
+    # An exchange, under each driver.
+    "preparation": Moment("muybridge.wire.network:Network.find"),
+    "within urllib3": Moment("urllib3:Timeout.start_connect"),
+    "lookup": {
+        "requests": Moment("socket:getaddrinfo"),
+        **_async(Moment(f"{_HTTP1}.connections:numeric_addresses")),
+    },
+    "connect": {
+        "requests": Moment("socket:socket.connect"),
+        **_async(Moment(f"{_HTTP1}.connections:first_that_answers")),
+    },
+    "handshake": {
+        "requests": Moment("ssl:SSLSocket.do_handshake"),
+        **_async(Moment(f"{_HTTP1}.tls:TLSStream.handshake")),
+    },
+    "connection made": Moment(f"{_CONNECTIONS}:Connection.connect"),
+    "before the first byte": {
+        "requests": Moment(f"{_CONNECTIONS}:refuse_early_bytes"),
+        **_async(Moment(f"{_HTTP1}.connections:Connection.refuse_early_bytes")),
+    },
+    "first byte": {
+        "requests": Moment("socket:socket.send"),
+        **_async(Moment(f"{_TRIO}.send"), Moment(f"{_ASYNCIO}.send")),
+    },
+    "sending": Moment(f"{_CONNECTIONS}:Connection.request", _is_post),
+    "exchange": Moment("muybridge.wire.exchange:Exchange.begin"),
+    "no response yet": {
+        "requests": Moment(f"{_CONNECTIONS}:Reply.begin"),
+        **_async(Moment(f"{_TRIO}.receive"), Moment(f"{_ASYNCIO}.receive")),
+    },
+    "bytes from a socket": Moment(f"{_HTTP1}.socket_stream:SocketStream.receive"),
+    "head": {
+        "requests": Moment(f"{_CONNECTIONS}:Incoming.readinto", skipped=1),
+        **_async(Moment(f"{_TRIO}.receive", skipped=1), Moment(f"{_ASYNCIO}.receive", skipped=1)),
+    },
+    "body": {
+        "requests": Moment(f"{_CONNECTIONS}:Incoming.readinto", skipped=1),
+        **_async(Moment(f"{_TRIO}.receive", skipped=1), Moment(f"{_ASYNCIO}.receive", skipped=1)),
+    },
+    "body, before its first piece": Moment("muybridge.wire._response_body:Framing.pieces"),
+    "response taken": Moment("muybridge_protocol.operations.create:Create.receive"),
+    "asleep": {
+        "requests": Moment(
+            "muybridge.clock:SystemClock.sleep",
+            other=Moment(f"{_BLOCKING}:BlockingTeam.wait", _until_a_moment),
+        ),
+        "trio": Moment(
+            "trio:sleep_until", other=Moment(f"{_ON_TRIO}:TrioTeam.wait", _until_a_moment)
+        ),
+        "asyncio": Moment(
+            f"{_ON_ASYNCIO}:AsyncioRuntime.sleep_until",
+            other=Moment(f"{_ON_ASYNCIO}:AsyncioTeam.wait", _until_a_moment),
+        ),
+    },
+    "poll": {
+        "requests": Moment("muybridge:RequestsTransport.stream", skipped=1),
+        "trio": Moment("muybridge:TrioTransport.stream", skipped=1),
+        "asyncio": Moment("muybridge:AsyncioTransport.stream", skipped=1),
+    },
+    "download": Moment(f"{_PART}.write"),
+    "next chunk of a text": Moment("muybridge.drivers.text_calls:AsyncTextStream._next_chunk"),
+    "socket opened": Moment(f"{_HTTP1}.socket_stream:_open_socket"),
+    "address judged": Moment("muybridge.wire._addressing:is_public_address"),
+    "proxy chosen": Moment("muybridge.wire._environment:proxy_for"),
+    "host looked at for a proxy": Moment("muybridge.wire._environment:is_loopback"),
+    "error of a broken exchange chosen": Moment("muybridge.wire._network_errors:network_error"),
+    "lines of a stream joined": Moment("muybridge_protocol.text.stream_parser:_Objects.feed"),
+    "client bound to a loop": Moment("muybridge.async_client:AsyncClient._bind"),
+    # A ledger.
+    "file of SQLite created": Moment("muybridge.files.sqlite:create"),
+    "ledger checked": Moment(f"{_SQLITE_STORE}:SqliteStore._check"),
+    "enlisted": Moment("muybridge.ledger.owners:Owners._enlist"),
+    "summed up": Moment(f"{_SQLITE_STORE}:SqliteRows.spent"),
+    "row written": Moment(f"{_SQLITE_STORE}:SqliteRows.put"),
+    "transaction begun": Moment(f"{_SQLITE_STORE}:SqliteStore.writing"),
+    "purchase armed": Moment(f"{_LEDGER}.arm"),
+    "verdict recorded": Moment(f"{_LEDGER}.conclude"),
+    # A batch.
+    "journal linked": Moment("os:link"),
+    "runner begun": Moment(f"{_RUNNER}.__enter__"),
+    "runner locked": Moment("muybridge.batch.runner_files:lock"),
+    "side file made": Moment(f"{_RUNNER}.new_slot"),
+    "worker registered": Moment(f"{_POSTGRES}.register"),
+    "item moved": _of_stores("move"),
+    "item claimed": _of_stores("take"),
+    "item read": _of_stores("entry"),
+    "item armed": {
+        "sqlite": Moment(f"{_SQLITE}.move", _to("armed", "claimed")),
+        "postgres": Moment(f"{_POSTGRES}.arm"),
+    },
+    "response held": Moment(f"{_RECORD}.hold"),
+    "response kept": Moment(f"{_RECORD}.keep"),
+    "response recorded": _of_stores("move", _to("armed", "armed")),
+    "item concluded": Moment(f"{_RECORD}.conclude"),
+    "submission recorded": _of_stores("move", _to("submitted")),
+    "completion recorded": _of_stores("move", _to("completed")),
+    "piece saved": Moment(f"{_PART}.write"),
+    "file finished": Moment(f"{_PART}.finish"),
+    "file linked": Moment("os:link", _is_picture),
+    "file named": Moment("muybridge.batch.file_names:sync_folders"),
+    "download recorded": _of_stores("move", _to("downloaded")),
+    "item about to be sent": Moment("muybridge.batch.scheduler:_seconds"),
+    "journal released": Moment("muybridge.batch.opening:release"),
+    "runner ended": Moment(f"{_RUNNER}.__exit__"),
+    "sheet written": Moment("muybridge.batch.opening:write_sheet"),
+    "setting of a database read": Moment("muybridge.batch.postgres.connecting:_setting"),
+    "refusal of a bucket judged": Moment("muybridge.batch.stores.s3:S3Store._told"),
+    # Runs of many tasks.
+    "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),
+    "team of threads started": Moment(f"{_BLOCKING}:BlockingTeam.start"),
+    "wait for paid requests announced": Moment(f"{_BLOCKING}:tell"),
+    "team of trio tasks closed": Moment(f"{_ON_TRIO}:TrioTeam.close"),
+    # The emulator.
+    "request routed": Moment("muybridge_protocol.emulator:Emulator._answer"),
+}
+"""Each moment, or, where drivers or stores come to it in code of their own, what it is for each."""
+
+
+def at(name: str, under: str = "") -> Moment:
+    """Return the moment *name*, under the driver or in the store *under*, where they differ."""
+    found = MOMENTS[name]
+    return found if isinstance(found, Moment) else found[under]
+
+
+def steps(*names: str) -> list[str]:
+    """Return the steps before and after each moment, such as `after: response kept`."""
+    return [f"{word}: {name}" for name in names for word in ("before", "after")]
+
+
+def strike_at(step: str, under: str, act: Callable[[], object], *, nth: int = 1) -> None:
+    """Let *act* be called at the *nth* time that this process comes to *step*, and from then on."""
+    word, _, name = step.partition(": ")
+    moment = attrs.evolve(at(name, under), skipped=nth - 1)
+    moment.strike(act, after={"before": False, "after": True}[word])
+
+
+CONSTANTS: Mapping[str, str] = {
+    "entries read at once": f"{_SQLITE_STORE}:_PAGE",
+    "sums of an old ledger": "muybridge.ledger.sqlite_schema:_FILL",
+    "pause before a name is looked up again": "muybridge.ledger.joining:_PAUSE",
+    "shortest pause of a worker": "muybridge.batch.worker:_SHORTEST_PAUSE",
+    "what a judgement compares": "muybridge.batch.sqlite.journal:_AS_JUDGED",
+    "sidecars written at once": "muybridge.batch.sidecars:_AT_ONCE",
+    "names tried in a bucket": "muybridge.batch.stores.s3:_NAMES",
+    "largest object": "muybridge.batch.stores.s3:_LARGEST",
+    "rate read": "muybridge.batch.postgres.rates:_READ",
+    "rate written": "muybridge.batch.postgres.rates:_WRITE",
+    "rate limited": "muybridge.batch.postgres.rates:_LIMIT",
+    "converter of records": "muybridge_protocol.records.convert:_converter",
+    "variables that name authorities": "muybridge.wire._environment:CA_VARIABLES",
+    "interrupted tasks kept": "muybridge.drivers.notes:KEPT",
+    "interrupted tasks named": "muybridge.drivers.notes:_TOLD",
+}
+"""Constants that are replaced with smaller ones, or with wrong ones."""
+
+
+def constant(name: str) -> tuple[Any, str]:
+    """Return what has the constant *name*, and its name there: the arguments of `getattr`."""
+    return Moment(CONSTANTS[name]).place
+
+
+def driver_of(client: Any) -> object:
+    """Return the driver of an asynchronous client, which it makes when it is first used."""
+    return client._driver
+
+
+def idle_connections(transport: Any) -> list[Any]:
+    """Return the connections that *transport* keeps open for the next request."""
+    return [link for route in transport._network._routes.values() for link in route._idle]
+
+
+def connection_of(journal: Any) -> Any:
+    """Return the connection of a journal to its database."""
+    return journal._db
+
+
+def spans_under_way(tracing: Any) -> object:
+    """Return the spans that *tracing* has begun and not ended."""
+    return tracing._open
+
+
+def left_in(fleet: Any) -> list[object]:
+    """Return what *fleet* knows of operations, even of those that have ended."""
+    return [*fleet._keys, *fleet._turns.members()]
