@@ -314,3 +314,8 @@ def spans_under_way(tracing: Any) -> object:
 def left_in(fleet: Any) -> list[object]:
     """Return what *fleet* knows of operations, even of those that have ended."""
     return [*fleet._keys, *fleet._turns.members()]
+
+
+def run_on(suite: Any, thread: object) -> None:
+    """Let a conformance suite use the event loop in *thread*, as its fixture does."""
+    suite._thread = thread

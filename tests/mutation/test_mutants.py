@@ -194,7 +194,7 @@ def test_the_command() -> None:
             "tests.mutation",
             "credentials",
             "--only",
-            "_SHORTEST_BEGINNING = 8",
+            " = 8",
         ],
         cwd=Path(__file__).parents[2],
         capture_output=True,

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
+import moments
 from muybridge.testing.conformance import AsyncTransportConformance, NotConforming
 from muybridge.testing.conformance.for_event_loops import thread_of
 from muybridge.wire.async_transport import AsyncStreamedReply
@@ -95,7 +96,8 @@ class SaysUnsent(OnAsyncio):
 def made(request: pytest.FixtureRequest) -> Iterator[AsyncTransportConformance]:
     """The suite that a test is parametrised with, with its event loop."""
     suite: AsyncTransportConformance = request.param()
-    with thread_of(suite.event_loop) as suite._thread:  # pyright: ignore[reportPrivateUsage]  # a fixture sets it
+    with thread_of(suite.event_loop) as thread:
+        moments.run_on(suite, thread)
         yield suite
 
 
