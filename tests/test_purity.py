@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import pkgutil
-import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -51,12 +50,14 @@ def imported_by(code: str) -> set[str]:
 
 
 def test_the_core_does_no_io() -> None:
-    """The whole core can be imported without a module that could do I/O or wait."""
+    """The whole core needs attrs and cattrs alone, and no module that could do I/O or wait."""
     code = "\n".join(f"import {name}" for name in MODULES)
     found = imported_by(code)
     assert set(MODULES) <= found
     assert found & IMPURE == set()
-    assert not any(name.partition(".")[0] == "muybridge" for name in found)
+    packages = {name.partition(".")[0] for name in found}
+    ours = {"muybridge_protocol", "attr", "attrs", "cattrs", "typing_extensions"}
+    assert packages - sys.stdlib_module_names <= ours
 
 
 def test_the_core_has_modules() -> None:
@@ -113,24 +114,15 @@ def test_importing_the_client_is_cheap() -> None:
              "attr", "cattrs", "ssl", "socket", "asyncio", "certifi"}  # fmt: skip
     assert found & heavy == set()
     assert not any(name.startswith("muybridge_protocol") for name in found)
-    assert {name for name in found if name.startswith("muybridge")} == {
-        "muybridge", "muybridge.lazy_names",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["Client", "TrioClient"])
 def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     """A client that is not asked for text does not load what makes text requests."""
     made = f"import muybridge\nclient = muybridge.{name}('key', 'https://a.test', 'https://b.test')"
-    found = {name for name in imported_by(made) if re.match(r"muybridge.*text", name)}
-    assert found <= {
-        "muybridge.text_client",
-        "muybridge.async_text_client",
-        "muybridge_protocol.text",
-        "muybridge_protocol.text.defaults",
-    }
     asked = f"{made}\nclient.stream_generate_content('textg-2.5-pro', 'a horse')"
-    assert "muybridge.drivers.text_calls" in imported_by(asked)
+    assert "muybridge_protocol.text.request" not in imported_by(made)
+    assert "muybridge_protocol.text.request" in imported_by(asked)
 
 
 @pytest.mark.skipif(find_spec("httpcore2") is None, reason="an extra, as in `packaged/`")

@@ -76,8 +76,8 @@ def test_cheap() -> None:
     done = subprocess.run(  # noqa: S603  # our own code
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    ours = ["lazy_names", "payment_guard", "testing", "testing.plugin"]
-    assert done.stdout.split() == ["muybridge", *(f"muybridge.{name}" for name in ours)]
+    packages = {name.partition(".")[0] for name in done.stdout.split()}
+    assert packages == {"muybridge"}
 
 
 @pytest.mark.parametrize(
