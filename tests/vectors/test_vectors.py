@@ -41,11 +41,12 @@ def service_of(name: str) -> Service:
 
 
 def test_the_files_are_up_to_date() -> None:
-    """The files are what `python -m tests.vectors` writes from the tables."""
+    """The files are what `python -m tests.generators.vectors` writes from the tables."""
     made = make()
     assert set(made) == {path.name for path in FOLDER.glob("*.json")}
     for name, text in made.items():
-        assert (FOLDER / name).read_bytes() == text.encode(), f"run python -m tests.vectors: {name}"
+        is_new = (FOLDER / name).read_bytes() == text.encode()
+        assert is_new, f"run python -m tests.generators.vectors: {name}"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,8 +1,8 @@
 """The docstrings of request classes and their fields, made from the family's table.
 
-They stand in the source, because editors read them there: `python -m tests.request_docs` writes
-them, and a test says where they differ from the table. A family that has none yet gets its class's
-docstring from here when it is loaded.
+They stand in the source, because editors read them there: `python -m
+tests.generators.request_docs` writes them, and a test says where they differ from the table. A
+family that has none yet gets its class's docstring from here when it is loaded.
 """
 
 from __future__ import annotations

@@ -5,18 +5,21 @@ from __future__ import annotations
 import pytest
 
 from muybridge_protocol.families import FAMILIES
-from request_docs import FOLDER, RECORDS, with_arguments, written
+
+from .request_docs import FOLDER, RECORDS, with_arguments, written
+
+RUN = "run python -m tests.generators.request_docs"
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_docstrings_are_those_of_the_table(name: str) -> None:
-    """`python -m tests.request_docs` would change nothing."""
+    """`python -m tests.generators.request_docs` would change nothing."""
     source = (FOLDER / f"{name}.py").read_text("utf-8")
-    assert written(FAMILIES[name], source) == source
+    assert written(FAMILIES[name], source) == source, RUN
 
 
 def test_fields_of_records_say_what_their_class_says() -> None:
     """The same holds for tasks and results, whose classes explain their arguments."""
     source = RECORDS.read_text("utf-8")
-    assert with_arguments(source) == source
+    assert with_arguments(source) == source, RUN
     assert source.count("The task's identifier.") == 4

@@ -1,9 +1,9 @@
 """The docstrings of request classes and of their fields say what the families' tables say.
 
-`python -m tests.request_docs` writes them into the source, where editors read them: a class's
-docstring is shown with the class and the arguments of a call, a field's with the argument and the
-attribute. Those of the fields of tasks and results repeat what the class says about them. A test
-says where they differ.
+`python -m tests.generators.request_docs` writes them into the source, where editors read them: a
+class's docstring is shown with the class and the arguments of a call, a field's with the argument
+and the attribute. Those of the fields of tasks and results repeat what the class says about them. A
+test says where they differ.
 """
 
 from __future__ import annotations

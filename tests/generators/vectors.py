@@ -1,8 +1,11 @@
-"""Write the test vectors anew: `python -m tests.vectors`, in the project's folder."""
+"""The test vectors: `python -m tests.generators.vectors` writes them from the library's tables.
+
+`tests/vectors/test_vectors.py` says where they differ.
+"""
 
 from __future__ import annotations
 
-from .files import VECTORS, make
+from tests.vectors.files import VECTORS, make
 
 
 def main() -> None:
@@ -13,4 +16,5 @@ def main() -> None:
         print(path)  # noqa: T201  what it has done
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """The blocking face has the signatures, docstrings and arguments of the asynchronous one.
 
-`python -m tests.faces` copies them, method by method; bodies stay as they are. A test says where
-they differ.
+`python -m tests.generators.faces` copies them, method by method; bodies stay as they are. A test
+says where they differ.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-TRANSPORTS = Path(__file__).parent.parent / "transports" / "muybridge"
+TRANSPORTS = Path(__file__).parents[2] / "transports" / "muybridge"
 FACES = {
     ("base_client.py", "BaseClient"): ("client.py", "Client"),
     ("async_text_client.py", "AsyncTextClient"): ("text_client.py", "TextClient"),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from faces import CONSTRUCTORS, FACES, OWN, TRANSPORTS, copied, methods, with_constructor
+from .faces import CONSTRUCTORS, FACES, OWN, TRANSPORTS, copied, methods, with_constructor
+
+RUN = "run python -m tests.generators.faces"
 
 
 @pytest.mark.parametrize("faces", FACES.items(), ids=lambda faces: faces[1][1])
 def test_signatures_and_docstrings_are_the_same(faces: tuple[tuple[str, str], ...]) -> None:
-    """`python -m tests.faces` has nothing to copy from the asynchronous face."""
+    """`python -m tests.generators.faces` has nothing to copy from the asynchronous face."""
     (source, source_name), (target, target_name) = faces
     text = (TRANSPORTS / target).read_text("utf-8")
     original = (TRANSPORTS / source).read_text("utf-8")
-    assert copied(original, source_name, text, target_name) == text
+    assert copied(original, source_name, text, target_name) == text, RUN
 
 
 @pytest.mark.parametrize("faces", FACES.items(), ids=lambda faces: faces[1][1])
@@ -32,4 +34,4 @@ def test_the_constructor_is_the_same() -> None:
     (source, source_name), (target, target_name) = CONSTRUCTORS
     text = (TRANSPORTS / target).read_text("utf-8")
     original = (TRANSPORTS / source).read_text("utf-8")
-    assert with_constructor(original, source_name, text, target_name) == text
+    assert with_constructor(original, source_name, text, target_name) == text, RUN
