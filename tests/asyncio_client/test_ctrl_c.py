@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import moments
 import muybridge
 from client.alarms import ctrl_c
 from client.requests_made import image
@@ -273,14 +274,14 @@ def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> N
         peer.send(created(number))
         peer.hang()
 
-    close = AsyncioTeam.close
+    close = moments.at("team of asyncio tasks closed").value
 
     async def press(team: AsyncioTeam, error: BaseException | None) -> None:
         loop = asyncio.get_running_loop()
         loop.call_soon(ctrl_c if times == 2 else over.set)
         await close(team, error)
 
-    monkeypatch.setattr(AsyncioTeam, "close", press)
+    monkeypatch.setattr(*moments.at("team of asyncio tasks closed").place, press)
 
     async def run_all() -> None:
         try:

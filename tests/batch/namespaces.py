@@ -19,6 +19,7 @@ from itertools import count
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import moments
 from batch.billing import BillingServer
 from batch.fixtures import submit
 from batch.relay import Relay
@@ -126,7 +127,6 @@ class Ears(logging.Handler):
 def work(phase: str, lost: str, url: str) -> dict[str, Any]:
     """Work on six items while the database vanishes in a phase, and return what came of it."""
     from muybridge import Client, batch  # noqa: PLC0415  only in the child
-    from muybridge.batch.journaled_create import ItemRecord  # noqa: PLC0415  the same
     from muybridge.batch.postgres import PostgresJournal, connecting  # noqa: PLC0415  the same
 
     connecting.SILENCE = 1.0  # type: ignore[misc]  # half a minute otherwise
@@ -148,7 +148,7 @@ def work(phase: str, lost: str, url: str) -> dict[str, Any]:
             case "sent":
                 server.on_create = accepted
             case _:
-                before(ItemRecord, "keep", vanish)
+                before(*moments.at("response kept").place, vanish)
         ears = Ears(network.heal)
         logging.getLogger("muybridge.batch").addHandler(ears)
         away = batch.SharedBatch(f"{address} connect_timeout=2", "horses")

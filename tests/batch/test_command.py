@@ -20,6 +20,7 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 
+import moments
 from muybridge import batch
 from muybridge.batch import Report, State
 from muybridge.batch.journal_entries import NewItem
@@ -553,7 +554,7 @@ def test_a_journal_that_cannot_be_written(
     def full(*_: object, **__: object) -> None:
         raise JournalUnusable("out/journal/journal.sqlite3: database or disk is full.")
 
-    monkeypatch.setattr(SqliteJournal, "take", full)
+    monkeypatch.setattr(*moments.at("item claimed", "sqlite").place, full)
     done = invoke(*AGAIN, server=server)
     assert done.exit_code == 6
     error, again = done.stderr.splitlines()

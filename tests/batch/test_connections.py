@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import moments
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
@@ -29,7 +30,7 @@ _LONGER = "SELECT pg_sleep(0.6)"
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a third of a second too long."""
-    monkeypatch.setattr(connecting, "SILENCE", 0.3)
+    monkeypatch.setattr(*moments.constant("silence of a database"), 0.3)
 
 
 def test_a_server_that_vanishes_is_noticed_within_a_minute(postgres: Postgres) -> None:

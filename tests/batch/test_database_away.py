@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+import moments
 from muybridge.batch import SharedBatch, State
 
 from .billing import BillingServer
@@ -78,7 +79,7 @@ def test_the_network_swallows_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A worker does not wait for ever for a database that has fallen silent."""
-    monkeypatch.setattr(connecting, "SILENCE", 0.5)
+    monkeypatch.setattr(*moments.constant("silence of a database"), 0.5)
     submit(server, shared, 4)
     with Relay(shared.url) as relay:
         server.on_create = at_create(2, relay.swallow)

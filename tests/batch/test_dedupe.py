@@ -64,7 +64,7 @@ def test_twins_of_the_same_moment(
 
     That is no failed try: no listener is told of a retry, and nothing is counted as one.
     """
-    named = Books.named
+    named = moments.at("name looked up").value
     looked: list[str] = []
     told: list[BatchEvent] = []
 
@@ -72,7 +72,7 @@ def test_twins_of_the_same_moment(
         looked.append(once)
         return None if len(looked) <= 3 else named(books, once, digest)
 
-    monkeypatch.setattr(Books, "named", both_at_once)
+    monkeypatch.setattr(*moments.at("name looked up").place, both_at_once)
     monkeypatch.setattr(*moments.constant("pause before a name is looked up again"), 0.01)
     report = run(server, twins(3), dedupe=True, on_event=told.append)
     assert report.counts == {State.DOWNLOADED: 3}

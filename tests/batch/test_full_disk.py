@@ -18,7 +18,6 @@ import moments
 from muybridge import batch
 from muybridge.batch import JournalUnusable, SharedBatch, State, StoreUnusable
 from muybridge.batch.stores import folder
-from muybridge.files import saving
 from muybridge_protocol.service import Service
 from processes import environment
 
@@ -33,7 +32,7 @@ FULL = "No space left on device. Make room on the disk, then run again."
 def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """A disk that takes no results while `full` is set, and no probes while `no_probes` is."""
     state = {"full": True, "no_probes": False}
-    write_all, write_bytes = saving.write_all, Path.write_bytes
+    write_all, write_bytes = moments.at("bytes saved").value, Path.write_bytes
 
     def writing(file: Any, data: bytes) -> None:
         if state["full"] and data.startswith(b"\x89PNG"):
@@ -45,7 +44,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))
         return write_bytes(path, data)
 
-    monkeypatch.setattr(saving, "write_all", writing)
+    monkeypatch.setattr(*moments.at("bytes saved").place, writing)
     monkeypatch.setattr(Path, "write_bytes", probing)
     monkeypatch.setattr(*moments.constant("shortest pause of a worker"), 0.01)
     return state

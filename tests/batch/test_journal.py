@@ -28,7 +28,6 @@ from muybridge.batch.journal_entries import (
 )
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
 from muybridge_protocol.records.tasks import Task
 
@@ -318,7 +317,7 @@ def test_a_disk_that_is_full_when_another_process_has_begun(
     def full(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sqlite, "create", full)
+    monkeypatch.setattr(*moments.at("file of SQLite created").place, full)
     with SqliteJournal.create(folder, SERVICE, items(1)) as journal:
         assert not journal.is_new
         assert len(list(journal.entries())) == 3

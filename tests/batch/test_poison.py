@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 from muybridge import batch
 from muybridge.batch import Entry, State
 from muybridge.batch.journal_errors import Unstorable
@@ -73,7 +74,7 @@ class _Refusing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: State, error: Exception) -> None:
         self.left = 1
-        move = SqliteJournal.move
+        move = moments.at("item moved", "sqlite").value
 
         def refuse(
             journal: SqliteJournal, entry: Entry, was: State, to: State, **facts: Any
@@ -83,7 +84,7 @@ class _Refusing:
                 raise error
             move(journal, entry, was, to, **facts)
 
-        monkeypatch.setattr(SqliteJournal, "move", refuse)
+        monkeypatch.setattr(*moments.at("item moved", "sqlite").place, refuse)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 from muybridge import batch
 from muybridge.batch import State
 from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored_rate
@@ -210,7 +211,10 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     """
     permits: list[int] = []
     pauses: list[float] = []
-    acquire, throttle = SqliteJournal.acquire_permits, SqliteJournal.throttle
+    acquire, throttle = (
+        moments.at("permits taken", "sqlite").value,
+        moments.at("rate paused", "sqlite").value,
+    )
 
     def counting(journal: SqliteJournal, wanted: int) -> Permits:
         given = acquire(journal, wanted)
@@ -221,8 +225,8 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         pauses.append(seconds)
         throttle(journal, seconds)
 
-    monkeypatch.setattr(SqliteJournal, "acquire_permits", counting)
-    monkeypatch.setattr(SqliteJournal, "throttle", noting)
+    monkeypatch.setattr(*moments.at("permits taken", "sqlite").place, counting)
+    monkeypatch.setattr(*moments.at("rate paused", "sqlite").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         assert run(server, horses(2), rate=500).done
         downloads = 2

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from muybridge.batch import runner_files
+import moments
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
 from muybridge.batch.recovery import UNKNOWN_END, recover, release, release_item
@@ -111,13 +111,13 @@ def test_a_runner_that_another_process_has_just_recovered(
     place = folder / FOLDER
     with Runner(place) as runner:
         runner.leaves_something = True
-    locked = runner_files.lock
+    locked = moments.at("runner locked").value
 
     def lock_late(file: BinaryIO) -> bool:
         (place / f"runner-{runner.name}").unlink()
         return locked(file)
 
-    monkeypatch.setattr(runner_files, "lock", lock_late)
+    monkeypatch.setattr(*moments.at("runner locked").place, lock_late)
     assert DeadRunner.find(place, runner.name) is None
 
 

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import moments
 from muybridge.batch import BatchEvent, SharedBatch, State, StoreUnusable, What
 from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.postgres import PostgresJournal
 from muybridge.batch.stores import WrongPlace, open_store
 from muybridge.batch.stores.places import agreed_place, place_for_all
 from muybridge.batch.stores.port import StoreAway
@@ -218,7 +217,7 @@ def test_a_record_that_fails(
 ) -> None:
     """A result that is stored, but not recorded, is recorded later, even without its link."""
     submit(server, shared, 1)
-    move = PostgresJournal.move
+    move = moments.at("item moved", "postgres").value
     failures = iter([JournalAway("the database is away")])
 
     def failing(journal: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
@@ -227,7 +226,7 @@ def test_a_record_that_fails(
             raise failure
         move(journal, entry, before, after, **facts)
 
-    monkeypatch.setattr(PostgresJournal, "move", failing)
+    monkeypatch.setattr(*moments.at("item moved", "postgres").place, failing)
     report = work(server, shared)
     assert report.counts == {State.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"

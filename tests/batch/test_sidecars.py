@@ -136,7 +136,7 @@ def test_killed_before_a_sidecar(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("muybridge.batch.scheduler.write_sidecar_of", die)
+        patched.setattr(*moments.at("sidecar written").place, die)
         with pytest.raises(BaseException) as caught:  # noqa: PT011  each runtime wraps it in its way
             run(server, horses(1), sidecar=True)
         assert isinstance(caught.value, Killed | BaseExceptionGroup)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import moments
 from muybridge.batch import JournalUnusable, State
-from muybridge.batch.journaled_create import ItemRecord
-from muybridge.batch.runner_files import ReplySlot
 
 from .billing import BillingServer, Fault
 from .conftest import Run
@@ -77,9 +76,9 @@ def test_several_responses_at_once(
     assert (server.posts, server.doubles, left(tmp_path)) == (6, [], ["runner"])
 
 
-@pytest.mark.parametrize("method", ["keep", "conclude"])
+@pytest.mark.parametrize("moment", ["response kept", "item concluded"])
 def test_before_and_after_each_entry(
-    method: str,
+    moment: str,
     server: BillingServer,
     run: Run,
     holder: Holder,
@@ -87,18 +86,12 @@ def test_before_and_after_each_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Wherever the journal fails between a response and its verdict, the next run has the id."""
-    original: Callable[..., Any] = getattr(ItemRecord, method)
-
-    def locked(record: ItemRecord, *arguments: Any, **more: Any) -> Any:
-        holder.hold()
-        return original(record, *arguments, **more)
-
     with monkeypatch.context() as patched:
-        patched.setattr(ItemRecord, method, locked)
+        moments.at(moment).strike(holder.hold, put=patched.setattr)
         with pytest.raises(JournalUnusable, match="Another process is writing"):
             run(server, horses(3), concurrency=1, patience=0.1)
     assert server.posts == 1
-    assert left(tmp_path) == (["reply", "runner"] if method == "keep" else ["runner"])
+    assert left(tmp_path) == (["reply", "runner"] if moment == "response kept" else ["runner"])
     holder.close()
     assert run(server, None).counts == {State.DOWNLOADED: 3}
     assert (server.posts, server.doubles, left(tmp_path)) == (3, [], ["runner"])
@@ -129,7 +122,7 @@ def test_nothing_can_be_written_any_more(
     def full(*_: Any) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(ReplySlot, "hold", full)
+    monkeypatch.setattr(*moments.at("response written to its side file").place, full)
     with pytest.raises(JournalUnusable) as raised:
         run(server, horses(4), concurrency=2, patience=0.1)
     notes = " ".join(raised.value.__notes__)

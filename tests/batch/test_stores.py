@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import moments
 from muybridge.batch.stores.folder import FolderStore
 from muybridge.batch.stores.port import StoreAway
 from muybridge.batch.stores.s3 import S3Store
@@ -108,7 +109,7 @@ def test_a_result_is_on_the_disk_before_its_download_is_removed(
     def sync(*folders: Path) -> None:
         both.append(folders == (out,) and download.exists() and (out / "horse.png").exists())
 
-    monkeypatch.setattr("muybridge.batch.file_names.sync_folders", sync)
+    monkeypatch.setattr(*moments.at("file named").place, sync)
     FolderStore(out).place(download, "horse", "task-1", ())
     assert both == [True]
     assert not download.exists()
@@ -137,7 +138,7 @@ class TestSignalHandlers:
     def test_in_s3(self, alarm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """While an object is put."""
         store = S3Store(OUT)
-        monkeypatch.setattr("muybridge.batch.stores.s3.Bucket.put", alarm)
+        monkeypatch.setattr(*moments.at("object put").place, alarm)
         with pytest.raises(TimeoutError, match="the user's own"):
             store.check()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import moments
 from muybridge import batch
 from muybridge.batch import JournalUnusable, SharedBatch, State
 from muybridge.ledger.budget import Budget
@@ -45,7 +46,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server end a transaction after half a second, in place of ten."""
     limits = {"idle_in_transaction_session_timeout": "500ms", "lock_timeout": "10s"}
     known = getattr(connecting, "LIMITS", {})
-    monkeypatch.setattr(connecting, "LIMITS", {**known, **limits}, raising=False)
+    monkeypatch.setattr(*moments.constant("settings of a connection"), {**known, **limits})
 
 
 def once_it_locks(table: bytes, act: Callable[[], object]) -> Callable[[bytes], bytes]:
@@ -72,11 +73,11 @@ def test_a_machine_that_vanishes_holds_nobody_up(
     with Relay(shared.url) as relay:
         relay.rewrite = once_it_locks(locked, relay.swallow)
         behind = SharedBatch(relay.address, shared.name)
-        monkeypatch.setattr(connecting, "SILENCE", 0.3)
+        monkeypatch.setattr(*moments.constant("silence of a database"), 0.3)
         with pytest.raises(JournalUnusable):
             work(server, behind, out=tmp_path / "gone", lease=2, patience=0)
         assert server.posts == 0
-        monkeypatch.setattr(connecting, "SILENCE", 5.0)
+        monkeypatch.setattr(*moments.constant("silence of a database"), 5.0)
         report = work(server, shared, lease=2, patience=5)
     assert (report.counts, report.strays) == ({State.DOWNLOADED: ITEMS}, ())
     assert (server.posts, server.doubles) == (ITEMS, [])

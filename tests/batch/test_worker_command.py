@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import moments
 from muybridge.batch import SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.port import SharedJournal
@@ -65,10 +66,9 @@ def test_from_file_to_results(command: Command, server: BillingServer, tmp_path:
 
 def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the database is away, a worker says so once, and when it gives up."""
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
 
     command("batch submit FILE --journal URL --name horses")
-    take = PostgresJournal.take
+    take = moments.at("item claimed", "postgres").value
     failures = iter([JournalAway("The database is on holiday."), JournalAway("It is still away.")])
 
     def taking(*arguments: Any, **more: Any) -> Any:
@@ -76,7 +76,7 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
             raise failure
         return take(*arguments, **more)
 
-    monkeypatch.setattr(PostgresJournal, "take", taking)
+    monkeypatch.setattr(*moments.at("item claimed", "postgres").place, taking)
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n")
     (said,) = (line for line in done.stderr.splitlines() if "waits" in line)

@@ -133,17 +133,16 @@ def test_workers_share_a_rate(
     work: Work, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each request of a worker has a permit of the journal, and a 429 pauses all workers."""
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
 
     permits: list[int] = []
-    acquire = PostgresJournal.acquire_permits
+    acquire = moments.at("permits taken", "postgres").value
 
     def counting(journal: Any, wanted: int) -> Any:
         given = acquire(journal, wanted)
         permits.append(given.count)
         return given
 
-    monkeypatch.setattr(PostgresJournal, "acquire_permits", counting)
+    monkeypatch.setattr(*moments.at("permits taken", "postgres").place, counting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         batch.submit(shared, horses(2), Service(base_url=server.url), rate=500)
         report = work(server, shared, creates=1)
@@ -223,16 +222,15 @@ def test_a_429_pauses_all_workers(
     work: Work, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that is asked to slow down tells the journal, with or without a rate."""
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
 
     pauses: list[float] = []
-    throttle = PostgresJournal.throttle
+    throttle = moments.at("rate paused", "postgres").value
 
     def noting(journal: Any, seconds: float) -> None:
         pauses.append(seconds)
         throttle(journal, seconds)
 
-    monkeypatch.setattr(PostgresJournal, "throttle", noting)
+    monkeypatch.setattr(*moments.at("rate paused", "postgres").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         submit(server, shared, 1)
         assert work(server, shared).done
@@ -436,7 +434,7 @@ def test_what_falls_due_between_two_looks_at_the_clock(
     def too_early(fleet: Fleet[int], now: float) -> int:
         return wanted(fleet, now) if next(looks) % 2 else 0
 
-    monkeypatch.setattr(Fleet, "wanted_permits", too_early)
+    monkeypatch.setattr(*moments.at("permits wanted").place, too_early)
     assert work(server, shared, creates=1, concurrency=1).counts == {State.DOWNLOADED: 2}
     assert server.posts == 2
 

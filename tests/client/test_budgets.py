@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+import moments
 from muybridge import (
     CreateAmbiguous,
     GenerateContentResponse,
@@ -26,8 +27,7 @@ from muybridge import (
     VideosRequest,
 )
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
-from muybridge.ledger import Budget, Ledger, LedgerUnusable, Measure, Rows, State, open_ledger
-from muybridge.ledger.books import Booking
+from muybridge.ledger import Budget, LedgerUnusable, Measure, Rows, State, open_ledger
 from muybridge.ledger.sqlite_store import SqliteStore
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
@@ -480,7 +480,7 @@ def test_interrupted_while_reserving(
     def struck(*_: object) -> NoReturn:
         raise Late
 
-    monkeypatch.setattr(Ledger, "arm", struck)
+    monkeypatch.setattr(*moments.at("purchase armed").place, struck)
     with pytest.raises(Late) as caught:
         PAYING[way][0](make_client(world, ledger=ledger))
     assert world.posts == []
@@ -495,7 +495,7 @@ def test_the_ledger_hears_of_a_task_last(
     def struck(*_: object) -> NoReturn:
         raise Late
 
-    monkeypatch.setattr(Booking, "judge", struck)
+    monkeypatch.setattr(*moments.at("verdict booked").place, struck)
     submitted: list[Task] = []
     client = make_client(world, ledger=ledger, on_submitted=submitted.append)
     with suppress(Late):
@@ -644,14 +644,14 @@ def test_tokens_of_a_stream_whose_beginning_was_not_recorded(
     make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the ledger cannot be written when an answer begins, the answer is spent at its end."""
-    writing, writes = SqliteStore.writing, itertools.count(1)
+    writing, writes = moments.at("transaction begun").value, itertools.count(1)
 
     def write(store: SqliteStore) -> AbstractContextManager[Rows]:
         if next(writes) == 2:  # after the reservation
             raise LedgerUnusable("database or disk is full")
         return writing(store)
 
-    monkeypatch.setattr(SqliteStore, "writing", write)
+    monkeypatch.setattr(*moments.at("transaction begun").place, write)
     usage = generate_in_pieces(make_client(world, ledger=ledger, prices=TOKENS)).usage_metadata
     assert usage is not None
     assert usage.total_token_count

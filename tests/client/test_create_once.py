@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 from muybridge import CreateAmbiguous, NotSent, OnceTaken, OnceUnderWay, OverBudget, Refused, Task
 from muybridge.ledger import (
     Budget,
@@ -382,14 +383,14 @@ def test_another_caller_is_faster(
 ) -> None:
     """If another caller takes the name between the look and the send, the call gets its task."""
     first = make_client(world, ledger=ledger).create_once("order 1", image())
-    named = Ledger.named
+    named = moments.at("name looked up in the ledger").value
     looked: list[str] = []
 
     def before(ledger: Ledger, account: str, once: str, digest: str) -> Entry | None:
         looked.append(once)
         return named(ledger, account, once, digest) if len(looked) > 1 else None
 
-    monkeypatch.setattr(Ledger, "named", before)
+    monkeypatch.setattr(*moments.at("name looked up in the ledger").place, before)
     assert make_client(world, ledger=ledger).create_once("order 1", image()).id == first.id
     assert len(looked) == 2
     assert len(world.posts) == 1

@@ -7,10 +7,11 @@ from typing import NoReturn
 
 import pytest
 
+import moments
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.fleet_run import FleetRun, Work
 from muybridge.drivers.listeners import Listeners
-from muybridge_protocol.fleet import Dispatch, Fleet
+from muybridge_protocol.fleet import Dispatch
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
@@ -39,7 +40,7 @@ def test_an_interrupted_response(
     def struck(*_: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(Fleet, "receive", struck)
+    monkeypatch.setattr(*moments.at("fleet told of a response").place, struck)
     run = FleetRun(
         Calls(service=Service(base_url="https://service.test"), timeout=5, poll_interval=None),
         Listeners(None, None),

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Self
 
 import pytest
 
+import moments
 from muybridge import (
     Client,
     CreateAmbiguous,
@@ -30,7 +31,7 @@ from muybridge import (
 )
 from muybridge.client import Outcomes
 from muybridge.local import LocalService
-from muybridge_protocol.fleet import Fleet, FleetOutcome
+from muybridge_protocol.fleet import FleetOutcome
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
 from .drivers import MakeClient
@@ -324,7 +325,7 @@ def test_what_strikes_while_a_paid_response_is_taken_tells_its_id(
     def struck(*_: object) -> NoReturn:
         raise RuntimeError("time is up")
 
-    monkeypatch.setattr(Fleet, "receive", struck)
+    monkeypatch.setattr(*moments.at("fleet told of a response").place, struck)
     with pytest.raises(RuntimeError, match="time is up") as caught:
         run_all(make_client(world), [HORSE])
     assert "task-1" in "\n".join(caught.value.__notes__)

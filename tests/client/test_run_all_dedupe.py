@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+import moments
 from muybridge import CreateAmbiguous, MediaRequest, NotSent, OverBudget, Task
 from muybridge.ledger import Budget, LedgerUnusable, State, open_ledger
 from muybridge.ledger.books import Books
@@ -55,7 +56,7 @@ def test_twins_of_the_same_moment(
     make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If several look for the name before one has it, one is sent, and the others join, untold."""
-    named = Books.named
+    named = moments.at("name looked up").value
     looked: list[str] = []
     told: list[AnyEvent] = []
 
@@ -63,7 +64,7 @@ def test_twins_of_the_same_moment(
         looked.append(once)
         return None if len(looked) <= 5 else named(books, once, digest)
 
-    monkeypatch.setattr(Books, "named", all_at_once)
+    monkeypatch.setattr(*moments.at("name looked up").place, all_at_once)
     client = make_client(world, ledger=ledger, on_event=told.append)
     outcomes = run_all(client, [image()] * 5, dedupe=True)
     assert len({outcome.unwrap().id for outcome in outcomes}) == len(world.posts) == 1
@@ -152,7 +153,7 @@ def test_one_that_another_process_completes(
     """A request waits up to its deadline for the one of another process, and joins its task."""
     first = make_client(world, ledger=ledger, dedupe=True).create(image())
     [entry] = open_ledger(ledger).entries()
-    store, named = SqliteStore(ledger), Books.named
+    store, named = SqliteStore(ledger), moments.at("name looked up").value
     under_way = attrs.evolve(entry, state=State.ARMED, owner=store.owner)
 
     def later(books: Books, once: str, digest: str) -> Any:
@@ -160,7 +161,7 @@ def test_one_that_another_process_completes(
             rows.put(under_way if world.clock.elapsed < 250 else entry)
         return named(books, once, digest)
 
-    monkeypatch.setattr(Books, "named", later)
+    monkeypatch.setattr(*moments.at("name looked up").place, later)
     [outcome] = run_all(make_client(world, ledger=ledger), [image()], dedupe=True)
     assert outcome.unwrap().id == first.id
     assert len(world.posts) == 1

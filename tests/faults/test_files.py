@@ -19,12 +19,12 @@ from typing import BinaryIO
 
 import pytest
 
+import moments
 import muybridge
 from client.drivers import DRIVERS, AnyClient, MakeClient
 from client.film import MEDIA, OTHER, Film
 from client.in_process import PNG, World
 from client.requests_made import image
-from muybridge.files import saving
 from muybridge.files.locks import lock
 from muybridge_protocol.events import DownloadProgress, Event
 from muybridge_protocol.records.tasks import Result, Status
@@ -210,7 +210,7 @@ def test_the_part_becomes_a_file_meanwhile(
             finished.append(part.replace(target).open("rb"))
         return lock(file)
 
-    monkeypatch.setattr(saving, "lock", late)
+    monkeypatch.setattr(*moments.at("target locked").place, late)
     with ScriptedServer(Film()) as server:
         make_client(server.url).download(f"{server.url}/film.mp4", target)
     with finished[0] as file:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import trio
 
+import moments
 import muybridge
 from batch.billing import PNG, BillingServer, Fault, at_random
 from batch.runner_process import KEY, horses
@@ -293,7 +294,7 @@ def test_nothing_is_left_to_write_to(
     def full(_: ReplySlot, __: KeptReply) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ReplySlot, "hold", full)
+    monkeypatch.setattr(*moments.at("response written to its side file").place, full)
     with BillingServer() as server:
         with closing(_in_any_thread(tmp_path)) as holder:
 

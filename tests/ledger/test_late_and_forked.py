@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+import moments
 from batch.billing import BillingServer
 from muybridge import Client, ImgbRequest, Task
 from muybridge.ledger import (
@@ -203,7 +204,7 @@ def test_what_could_not_be_recorded_is_shown(
         raise LedgerUnusable("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStore, "writing", full)
+        patch.setattr(*moments.at("transaction begun").place, full)
         with pytest.raises(LedgerUnusable):
             ledger.conclude("k", State.RELEASED)
     assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
@@ -211,13 +212,13 @@ def test_what_could_not_be_recorded_is_shown(
 
 def test_an_outcome_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once an outcome is recorded, later transactions do not write it again."""
-    put, written = SqliteRows.put, list[str]()
+    put, written = moments.at("row written").value, list[str]()
 
     def write(rows: SqliteRows, entry: Entry) -> None:
         written.append(entry.key)
         put(rows, entry)
 
-    monkeypatch.setattr(SqliteRows, "put", write)
+    monkeypatch.setattr(*moments.at("row written").place, write)
     ledger = open_ledger(tmp_path / "ledger")
     for key in "kl":
         held = Purchase(key=key, account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
@@ -230,14 +231,14 @@ def test_an_outcome_that_could_not_be_recorded_is_recorded_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the disk was full when the response came, the same process still knows the task."""
-    writing, full = SqliteStore.writing, threading.Event()
+    writing, full = moments.at("transaction begun").value, threading.Event()
 
     def write(store: SqliteStore) -> AbstractContextManager[Rows]:
         if full.is_set():
             raise LedgerUnusable("database or disk is full")
         return writing(store)
 
-    monkeypatch.setattr(SqliteStore, "writing", write)
+    monkeypatch.setattr(*moments.at("transaction begun").place, write)
     with (
         BillingServer() as server,
         Client(KEY, server.url, ledger=tmp_path / "ledger", clock=VirtualClock()) as client,

@@ -181,7 +181,7 @@ def test_an_owner_whose_file_another_one_removes(
             removed.append(each)
         return is_locked
 
-    monkeypatch.setattr("muybridge.ledger.owners.lock", late)
+    monkeypatch.setattr(*moments.at("owner locked").place, late)
     owner = SqliteStore(path).owner
     assert len(removed) == 1
     assert not removed[0].name.endswith(owner)

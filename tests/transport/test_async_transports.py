@@ -27,7 +27,6 @@ import trio
 
 import moments
 from muybridge.credentials import AuthorizationHeader
-from muybridge.wire import network
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.exchange import Exchange
 from muybridge.wire.http1.byte_streams import Address
@@ -236,7 +235,7 @@ async def test_old_connections_are_closed(
         async with transport.stream(get(server.url), timeout=5) as first:
             await fetch(server.url)
             assert [piece async for piece in first.pieces()] == [b"{}"]
-        monkeypatch.setattr(network, "LONGEST_IDLE", -1.0)
+        monkeypatch.setattr(*moments.constant("longest idle time"), -1.0)
         await fetch(server.url)
         assert len(server.peers) == 2
         assert await event_loop.in_thread(partial(closed.acquire, timeout=5))

@@ -11,6 +11,7 @@ import trio
 import trustme
 from trio.testing import trio_test
 
+import moments
 import muybridge
 from client.alarms import LateAtAll
 from client.in_process import PNG, World
@@ -200,7 +201,7 @@ async def test_an_exception_as_a_wait_begins(monkeypatch: pytest.MonkeyPatch) ->
         waiting.close()
         raise error
 
-    monkeypatch.setattr(TrioStream, "wait_readable", wait_readable)
+    monkeypatch.setattr(*moments.at("wait for bytes", "trio").place, wait_readable)
     with ScriptedServer(hang) as server:
         request = HttpRequest(method="GET", url=server.url)
         with pytest.raises(LateAtAll) as caught:

@@ -13,6 +13,7 @@ import trio
 import trio.lowlevel
 from trio.testing import trio_test
 
+import moments
 import muybridge
 from client.alarms import ctrl_c
 from client.requests_made import image
@@ -85,8 +86,8 @@ def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> N
         over.set()
         await as_ever(team, error)
 
-    as_ever = TrioTeam.close
-    monkeypatch.setattr(TrioTeam, "close", close)
+    as_ever = moments.at("team of trio tasks closed").value
+    monkeypatch.setattr(*moments.at("team of trio tasks closed").place, close)
 
     async def run_all() -> None:
         async with (

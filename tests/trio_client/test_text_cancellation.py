@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import trio_test
 
+import moments
 import muybridge
 from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, part
 from client.in_process import World
@@ -119,13 +120,13 @@ class WhenAsked(Slowly):
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Take note of what the connections of every client want, by their ports."""
-        receive = TrioStream.receive
+        receive = moments.at("no response yet", "trio").value
 
         async def want(stream: TrioStream, size: int) -> bytes:
             self._wanted(stream.sock.getsockname()[1]).release()
             return await receive(stream, size)
 
-        monkeypatch.setattr(TrioStream, "receive", want)
+        monkeypatch.setattr(*moments.at("no response yet", "trio").place, want)
 
     def wait(self, peer: Peer) -> None:
         wanted = self._wanted(peer.sock.getpeername()[1])
