@@ -616,7 +616,8 @@ def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
         for number, state in enumerate(State, start=1):
             db.execute(
                 "UPDATE items SET state = ?, owner = 'one', token = 't', result = 'r', "
-                "reason = 'w', candidate = 'c', reply_status = 200, reply = x'62' WHERE number = ?",
+                "reason = 'w', candidate = 'c', reply_status = 200, reply = x'62', "
+                "path = 'p', size = 1, sha256 = 's' WHERE number = ?",
                 (state, number),
             )
     db.close()
@@ -631,3 +632,4 @@ def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
             assert new.state is State.QUEUED
             kept = (new.owner, new.token, new.result, new.reason, new.candidate)
             assert (*kept, new.reply_status, new.reply) == (None,) * 7
+            assert (new.path, new.size, new.sha256) == (None,) * 3

@@ -52,7 +52,7 @@ def place(saved: Path, folder: Path, stem: str, leftovers: Container[str]) -> Pl
     Raises:
         OSError: It cannot be moved.
     """
-    size, sha256 = saved.stat().st_size, _checksum(saved)
+    size, sha256 = saved.stat().st_size, checksum(saved)
 
     def is_ours(path: Path) -> bool:
         return path.name in leftovers and _holds(path, size, sha256)
@@ -98,9 +98,10 @@ def _numbered(wanted: Path) -> Iterator[Path]:
 def _holds(path: Path, size: int, sha256: str) -> bool:
     """Whether *path* is a regular file with this content. Links and pipes are not opened."""
     found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and found.st_size == size and _checksum(path) == sha256
+    return stat.S_ISREG(found.st_mode) and found.st_size == size and checksum(path) == sha256
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of the file at *path*, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,8 @@
 """Downloaded results whose files are gone: the next run downloads them again.
 
 Until then they count as completed, which is what a task is called whose result is to be downloaded.
+The journal keeps the name and the checksum of such a file. So if the service no longer has it, a
+run recognizes the file that is put back.
 
 Only a batch in a folder looks for its files: its journal is in the same folder, so one cannot be
 there without the other. A shared batch's folder may be on another machine, and S3 would have to be
@@ -9,13 +11,14 @@ asked about each result.
 
 from __future__ import annotations
 
+import stat
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 
+from muybridge.batch.file_names import checksum
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.drivers.interrupts import ignoring_errors
@@ -26,33 +29,59 @@ def counts_as_found(journal: SqliteJournal, folder: Path) -> tuple[dict[State, i
 
     Empty states are left out.
     """
+    noticed = sum(_lacks_file(entry, folder) for entry in journal.entries(State.COMPLETED))
     missing = sum(1 for _ in _missing(journal, folder))
     counts = Counter(journal.counts())
     missing = min(missing, counts[State.DOWNLOADED])  # a run may just have noticed it
     counts += Counter({State.DOWNLOADED: -missing, State.COMPLETED: missing})
+    missing = min(missing + noticed, counts[State.COMPLETED])  # or have downloaded it
     return {state: counts[state] for state in State if counts[state]}, missing
 
 
 def as_found(entry: Entry, folder: Path) -> Entry:
-    """Return *entry*, as completed if it is downloaded and has no file in *folder*."""
-    if not _lacks_file(entry, folder):
+    """Return *entry* as it is without its file, if that is not in *folder* or not checked yet."""
+    back = is_back(entry, folder)
+    if not back and not _lacks_file(entry, folder):
         return entry
-    return attrs.evolve(entry, state=State.COMPLETED, **_facts(entry))
+    reason = _reason(entry) if entry.state is State.DOWNLOADED else entry.reason
+    if back and reason == _reason(entry):
+        reason = f"{entry.path} is there again, and the next run checks it"
+    return attrs.evolve(
+        entry, state=State.COMPLETED, reason=reason, path=None, size=None, sha256=None
+    )
 
 
-def reopen_missing(journal: SqliteJournal, folder: Path) -> list[Entry]:
-    """Record that files are missing in *folder*, and return their items.
+def is_back(entry: Entry, folder: Path) -> bool:
+    """Whether *entry* is completed and a file such as it has lost is in *folder* again."""
+    if entry.state is not State.COMPLETED or entry.path is None:
+        return False
+    with ignoring_errors(OSError):
+        found = (folder / entry.path).stat()
+        if stat.S_ISREG(found.st_mode) and found.st_size == entry.size:
+            return True
+    return False
 
-    A run downloads what is completed. Its task is known, so nothing is created.
+
+def follow_files(journal: SqliteJournal, folder: Path) -> list[Entry]:
+    """Record which files are missing in *folder* and which are back, and return the missing items.
+
+    A run downloads what is completed. Its task is known, so nothing is created. A file that is back
+    counts only if it is the same, and not another item's by now.
     """
     numbers = [*_missing(journal, folder)]
-    if not numbers:
+    back = [entry for entry in journal.entries(State.COMPLETED) if _is_same(entry, folder)]
+    if not numbers and not back:
         return []
     with journal.transaction():  # nobody else records a file meanwhile
         entries = [journal.entry(number) for number in numbers]
         gone = [entry for entry in entries if _lacks_file(entry, folder)]
         for entry in gone:
-            journal.move(entry, entry.state, State.COMPLETED, by=None, **_facts(entry))
+            reason = _reason(entry)
+            journal.move(entry, State.DOWNLOADED, State.COMPLETED, by=None, reason=reason)
+        taken = {name for _, name in journal.files()}
+        for entry in back:
+            if journal.entry(entry.number) == entry and entry.path not in taken:
+                journal.move(entry, State.COMPLETED, State.DOWNLOADED, by=None, reason=None)
     return [as_found(entry, folder) for entry in gone]
 
 
@@ -61,9 +90,21 @@ def _missing(journal: SqliteJournal, folder: Path) -> Iterator[int]:
 
 
 def _lacks_file(entry: Entry, folder: Path) -> bool:
-    if entry.state is not State.DOWNLOADED or entry.path is None:
+    if entry.path is None:
         return False
-    return _is_missing(folder / entry.path)
+    if entry.state is State.COMPLETED:
+        return not is_back(entry, folder)
+    return entry.state is State.DOWNLOADED and _is_missing(folder / entry.path)
+
+
+def _is_same(entry: Entry, folder: Path) -> bool:
+    """Whether nobody works on *entry*, and the file that it has lost is in *folder* again."""
+    if entry.owner is not None or entry.path is None or not is_back(entry, folder):
+        return False
+    with ignoring_errors(OSError):
+        if checksum(folder / entry.path) == entry.sha256:
+            return True
+    return False
 
 
 def _is_missing(path: Path) -> bool:
@@ -76,6 +117,5 @@ def _is_missing(path: Path) -> bool:
     return False
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
-    reason = f"{entry.path} is missing"
-    return {"reason": reason, "path": None, "size": None, "sha256": None}
+def _reason(entry: Entry) -> str:
+    return f"{entry.path} is missing"

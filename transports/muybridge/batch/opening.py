@@ -20,7 +20,7 @@ from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Sour
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.limits.rate import check_rate
-from muybridge.batch.missing_files import as_found, counts_as_found, reopen_missing
+from muybridge.batch.missing_files import as_found, counts_as_found, follow_files
 from muybridge.batch.port import Journal
 from muybridge.batch.recovery import judge_late, recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
@@ -81,7 +81,7 @@ def opened(
         gone: list[Entry] = []
 
         def prepare() -> None:
-            gone.extend(reopen_missing(journal, folder))
+            gone.extend(follow_files(journal, folder))
             if settings.local:
                 with journal.transaction():
                     if not journal.owners():

@@ -20,7 +20,7 @@ from muybridge.batch.events import SETTLED
 from muybridge.batch.items import CheckedItems, Source, checked_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing
-from muybridge.batch.missing_files import as_found, counts_as_found
+from muybridge.batch.missing_files import as_found, counts_as_found, is_back
 from muybridge.batch.opening import check_limit, check_same_items
 from muybridge.batch.port import Journal
 from muybridge.batch.sqlite.journal import SqliteJournal
@@ -148,7 +148,8 @@ def _unsent(
     for entry in () if journal is None else journal.entries():
         known += 1
         # An embedded service has forgotten what is unfinished.
-        if entry.state in _UNSENT or (local and as_found(entry, folder).state not in SETTLED):
+        forgotten = local and as_found(entry, folder).state not in SETTLED
+        if entry.state in _UNSENT or (forgotten and not is_back(entry, folder)):
             yield entry.family, json.loads(entry.body)
     for item in islice(items or (), known, None):
         yield item.family, item.body

@@ -503,7 +503,8 @@ class SqliteJournal:
         with self._writing() as db:
             db.execute(
                 "UPDATE items SET state = 'queued', owner = NULL, token = NULL, result = NULL, "  # noqa: S608  our own names
-                "reason = NULL, candidate = NULL, reply_status = NULL, reply = NULL, task = NULL "
+                "reason = NULL, candidate = NULL, reply_status = NULL, reply = NULL, task = NULL, "
+                "path = NULL, size = NULL, sha256 = NULL "
                 f"WHERE state NOT IN ({', '.join('?' * len(ended))})",
                 ended,
             )
