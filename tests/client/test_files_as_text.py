@@ -140,6 +140,78 @@ FILES = {
 }
 
 
+def turns(answer: str, texts: list[str]) -> list[dict[str, Any]]:
+    """Return a history: what the user has said, each with its answer but for the last."""
+    said: list[dict[str, Any]] = []
+    for text in texts:
+        said += [{"role": "user", "content": text}, {"role": answer, "content": "Two."}]
+    return said[:-1]
+
+
+def in_parts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a history in the native form."""
+    return [{"role": turn["role"], "parts": [{"text": turn["content"]}]} for turn in history]
+
+
+def say_again(client: AnyClient, texts: list[str]) -> str:
+    talk = muybridge.Conversation("Be brief.").say(texts[0])
+    for text in texts[1:]:
+        talk = talk.hear("Two.").say(text)
+    return native(client, talk)
+
+
+HISTORIES: dict[str, Callable[[AnyClient, list[str]], object]] = {
+    "conversation": say_again,
+    "native": lambda client, texts: native(client, in_parts(turns("model", texts))),
+    "chat": lambda client, texts: chat(client, "", messages=turns("assistant", texts)),
+    "messages": lambda client, texts: messages(client, "", messages=turns("assistant", texts)),
+}
+
+
+@pytest.mark.parametrize("name", ["horse.png", "@horse.png", "@question.txt"])
+@pytest.mark.parametrize("place", HISTORIES)
+def test_what_was_answered_is_sent_again(
+    client: AnyClient, recording: Recording, place: str, name: str
+) -> None:
+    """A file's name that was answered is history. After the last answer, it is refused as ever."""
+    HISTORIES[place](client, [name, QUESTION])
+    assert len(recording.bodies) == 1
+    with pytest.raises(muybridge.InvalidRequest, match="sent as text"):
+        HISTORIES[place](client, [QUESTION, QUESTION, name])
+    assert len(recording.bodies) == 1
+
+
+@pytest.mark.parametrize("content", ["data URI", "data URI of a text", "base64"])
+@pytest.mark.parametrize("place", HISTORIES)
+def test_a_file_in_the_history_is_paid_for_again(
+    client: AnyClient, recording: Recording, place: str, content: str
+) -> None:
+    """A file's content costs each time that it is sent, so that it is refused in every turn."""
+    with pytest.raises(muybridge.InvalidRequest, match="would be paid for as text"):
+        HISTORIES[place](client, [FILES[content], QUESTION])
+    assert recording.bodies == []
+
+
+@pytest.mark.parametrize("place", ["native", "chat", "messages"])
+def test_every_turn_after_the_last_answer_is_new(
+    client: AnyClient, recording: Recording, place: str
+) -> None:
+    """Several turns may follow the last answer, and the last of all may be an answer."""
+    said = turns("model" if place == "native" else "assistant", [QUESTION, "@horse.png"])
+    said.append({"role": "user", "content": QUESTION})
+
+    def ask(history: list[dict[str, Any]]) -> object:
+        if place != "native":
+            return {"chat": chat, "messages": messages}[place](client, "", messages=history)
+        return native(client, in_parts(history))
+
+    with pytest.raises(muybridge.InvalidRequest, match="sent as text"):
+        ask(said)
+    assert recording.bodies == []
+    ask([said[2], said[1]])  # the model continues its own words
+    assert len(recording.bodies) == 1
+
+
 @pytest.mark.parametrize("place", TEXTS)
 def test_a_file_is_no_text(client: AnyClient, recording: Recording, place: str) -> None:
     """Nothing is sent where a text is only a file, and the way to send that text is named."""

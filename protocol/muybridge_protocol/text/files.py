@@ -72,7 +72,9 @@ _WITHIN_BLOCKS: Final[Mapping[str, Callable[[InlineMedia], object]]] = {
 
 _CONTENT_PLACE: Final = r"messages\[\d+\]\.content(?:\[\d+\]\.content)?|system"
 """Where a list has parts: a message's content, that of a result in it, and the instructions."""
-_ANSWERS: Final = ("assistant", "model", "tool", "function")
+_MODELS: Final = ("assistant", "model")
+"""The roles of a model's answers."""
+_ANSWERS: Final = (*_MODELS, "tool", "function")
 """The roles of messages that no user has written."""
 
 
@@ -112,19 +114,29 @@ def _as_part(item: object) -> object:
 def problems_of_messages(body: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield the texts in *body* that are only files, but for those of answers and results."""
     turns = body.get("messages")
-    for at, message in enumerate(map(as_object, turns if is_array(turns) else ())):
-        role = None if message is None else message.get("role")
+    messages = [*map(as_object, turns if is_array(turns) else ())]
+    roles = [None if message is None else message.get("role") for message in messages]
+    new = after_answers(roles)
+    for at, (message, role) in enumerate(zip(messages, roles, strict=True)):
         if message is not None and role not in _ANSWERS:
-            yield from _problems_of_content(message.get("content"), f"messages[{at}].content", role)
-    yield from _problems_of_content(body.get("system"), "system", "system")
+            field = f"messages[{at}].content"
+            yield from _problems_of_content(message.get("content"), field, role, is_new=at >= new)
+    yield from _problems_of_content(body.get("system"), "system", "system", is_new=True)
 
 
-def _problems_of_content(content: object, field: str, role: object) -> Iterator[Problem]:
+def after_answers(roles: Sequence[object]) -> int:
+    """Return the index of the first turn after the last answer, by the turns' *roles*."""
+    return max((at for at, role in enumerate(roles, start=1) if role in _MODELS), default=0)
+
+
+def _problems_of_content(
+    content: object, field: str, role: object, *, is_new: bool
+) -> Iterator[Problem]:
     items: Sequence[object] = content if is_array(content) else (content,)
     texts = [text for item in items if isinstance(text := _text_of(item), str)]
     place = "use" if role in (None, "user") else "put it into the content of a user's message, as"
     alone = len(texts) == len(items)
-    yield from problems_of_texts(texts, field, place=place, alone=alone)
+    yield from problems_of_texts(texts, field, place=place, alone=alone, is_new=is_new)
 
 
 def _text_of(item: object) -> object:
@@ -133,7 +145,7 @@ def _text_of(item: object) -> object:
 
 
 def problems_of_texts(
-    texts: Iterable[str], field: str, *, place: str, alone: bool
+    texts: Iterable[str], field: str, *, place: str, alone: bool, is_new: bool = True
 ) -> Iterator[Problem]:
     """Yield which of the *texts* of a turn are only files.
 
@@ -142,12 +154,16 @@ def problems_of_texts(
         field: What problems call the turn.
         place: Where a file goes, such as `use`.
         alone: Whether there is nothing but text. Beside a picture, its name is a caption.
+        is_new: Whether the turn has not been answered. In one that has, a file's name is history,
+            and only a file's content is refused: it costs each time that it is sent.
     """
     given = list(texts)
     for text in given:
         found = file_text(text)
         if found is not None and not found.path:
             yield problem_of(field, text, found, f"{place} {LOAD}")
+        elif not is_new:
+            continue
         elif found is not None and (alone or "@" in text.lstrip()[:1]):
             yield problem_of(field, text, found, instead_of(found, place, IN_PYTHON))
         elif alone and len(given) > 1 and is_media_link(text):

@@ -36,7 +36,7 @@ from muybridge_protocol.text.content import (
     Turn,
     as_turns,
 )
-from muybridge_protocol.text.files import problems_of_texts
+from muybridge_protocol.text.files import after_answers, problems_of_texts
 from muybridge_protocol.text.models import model_problem
 
 if TYPE_CHECKING:
@@ -179,12 +179,14 @@ class GenerateContentRequest:
             yield Problem(
                 "contents", None, "required", "is required", "say something for the model to answer"
             )
+        roles = [getattr(content, "role", None) for content in self.contents]
+        new = after_answers(roles)
         for number, content in enumerate(self.contents):
             field = f"contents[{number}]"
             yield from _content_problems(content, field, ROLES)
             if isinstance(content, Content) and content.role != MODEL:  # pyright: ignore[reportUnnecessaryIsInstance]
                 whole = "contents" if len(self.contents) == 1 else field
-                yield from _question_problems(content, whole)
+                yield from _question_problems(content, whole, is_new=number >= new)
         if self.system_instruction is not None:
             yield from _system_problems(self.system_instruction)
         if self.generation_config is not None:
@@ -251,11 +253,12 @@ def _how_to_say(turn: object) -> str:
     return f"say a text, {LOAD}, Part or Content"
 
 
-def _question_problems(content: Content, field: str) -> Iterable[Problem]:
+def _question_problems(content: Content, field: str, *, is_new: bool) -> Iterable[Problem]:
     """Yield what is wrong with what a user says, which would be paid for and answered as it is."""
     parts = [part for part in content.parts if isinstance(part, Part)]  # pyright: ignore[reportUnnecessaryIsInstance]
     texts = [part.text for part in parts if isinstance(part.text, str)]
-    yield from problems_of_texts(texts, field, place="use", alone=len(parts) == len(texts))
+    alone = len(parts) == len(texts)
+    yield from problems_of_texts(texts, field, place="use", alone=alone, is_new=is_new)
     if texts and not any(map(str.strip, texts)):
         yield Problem(field, texts[0], "required", "is blank", "ask something")
 
