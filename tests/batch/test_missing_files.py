@@ -147,9 +147,17 @@ def test_the_file_of_another_item_is_there(server: BillingServer, run: Run, tmp_
 
     report = run(server, None, dedupe=True, concurrency=1, on_event=works_again)
     assert [entry.path for entry in report.entries] == [None, "h-2.png"]
+    server.media_works = False
+    left = {State.COMPLETED: 1, State.DOWNLOADED: 1}
+    assert run(server, None).counts == left
+    (out / "h-2.png").rename(tmp_path / "archived.png")
+    assert run(server, None).missing == 2
+    (tmp_path / "archived.png").rename(out / "h-2.png")
+    assert run(server, None).counts == left
+    server.media_works = True
     report = run(server, None)
     assert (report.done, server.posts) == (True, 1)
-    assert [entry.path for entry in report.entries] == ["h-3.png", "h-2.png"]
+    assert [entry.path for entry in report.entries] == ["h-2.png", "h-2-2.png"]
     assert len({entry.sha256 for entry in report.entries}) == 1
 
 

@@ -99,7 +99,8 @@ class Entry:
         result: The final result, as JSON without links, or None.
         expires: When the result's link stops working, Unix seconds, or None.
         reason: Why it is in this state, for people, on one line, or None.
-        path: The file's name within the batch's folder, or None.
+        path: The file's name within the batch's folder, or None. A completed item keeps that of a
+            file that it has lost.
         size: The file's bytes, or None.
         sha256: The file's checksum, or None.
         began: When its id became known, Unix seconds, or None.

@@ -80,7 +80,9 @@ def follow_files(journal: SqliteJournal, folder: Path) -> list[Entry]:
             journal.move(entry, State.DOWNLOADED, State.COMPLETED, by=None, reason=reason)
         taken = {name for _, name in journal.files()}
         for entry in back:
-            if journal.entry(entry.number) == entry and entry.path not in taken:
+            name = entry.path or ""
+            if journal.entry(entry.number) == entry and name not in taken:
+                taken.add(name)
                 journal.move(entry, State.COMPLETED, State.DOWNLOADED, by=None, reason=None)
     return [as_found(entry, folder) for entry in gone]
 
