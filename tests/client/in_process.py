@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import unquote
 
 import attrs
@@ -168,6 +168,18 @@ class Watched(World):
         if request.method == "POST":
             self.watch()
         return super().exchange(request, authorization)
+
+
+class Recording(World):
+    """The emulator in process, which also remembers what was sent to it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.bodies: list[bytes] = []
+
+    def answer(self, request: HttpRequest, authorization: str | None) -> HttpResponse:
+        self.bodies.append(request.body or b"")
+        return super().answer(request, authorization)
 
 
 class _Reply(FakeReply):

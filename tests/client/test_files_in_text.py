@@ -12,30 +12,17 @@ from PIL import Image
 
 import muybridge
 from media.corpus import picture, sound, video
-from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.text.request import GenerateContentRequest
 
 from .answers import MODEL
 from .drivers import AnyClient, MakeClient
-from .in_process import World
+from .in_process import Recording
 
 DATA = picture("PNG", 640, 360)
 SEEN = "- image/png: a PNG picture of 640x360 pixels"
 QUESTION = "How many hooves?"
 AFFORDABLE = 1_000
 """Tokens that a small picture and a question take at most."""
-
-
-class Recording(World):
-    """The emulator in process, which also remembers what was sent to it."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.bodies: list[bytes] = []
-
-    def answer(self, request: HttpRequest, authorization: str | None) -> HttpResponse:
-        self.bodies.append(request.body or b"")
-        return super().answer(request, authorization)
 
 
 @pytest.fixture
