@@ -276,7 +276,6 @@ def test_inner_networks_are_not_visited(url: str, *, loaded: bool) -> None:
         ("cdn.arpa", True),
         ("router", False),
         ("ROUTER.", False),
-        (".router", False),
         ("lan", False),
         ("router.lan", False),
         ("Router.LAN.", False),
@@ -301,6 +300,12 @@ def test_names_of_inner_networks_are_not_visited(host: str, *, loaded: bool) -> 
     page = page_of(Result(id="task-1", status="completed", image_url=url))
     assert list(page.links()) == ([("img", url)] if loaded else []) + [("a", url)]
     assert ("not loaded automatically" in page.text) is not loaded
+
+
+def test_a_host_that_is_none_is_no_link() -> None:
+    """An address that nothing can visit is not there to click on."""
+    page = page_of(Result(id="task-1", status="completed", image_url="https://.router/?now=1"))
+    assert [*page.links()] == []
 
 
 def test_names_are_judged_more_strictly_than_for_a_download() -> None:

@@ -29,6 +29,7 @@ from muybridge_protocol.rules.files import (
     file_text,
     instead_of,
     problem_of,
+    unwritable,
 )
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
@@ -42,7 +43,6 @@ from muybridge_protocol.rules.values import (
     either,
     is_array,
     shown,
-    unwritable,
     with_article,
 )
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar, Protocol, TypeGuard, cast
 
 import attrs
 
-from muybridge_protocol.records.json import is_encodable, truncated
+from muybridge_protocol.records.json import truncated
 
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""
@@ -406,47 +406,6 @@ def without_content(value: object) -> object:
             return {name: without_content(item) for name, item in named.items()}
         case _:
             return value
-
-
-def unwritable(wire: object, value: object) -> Problem | None:
-    """Return why the field *wire* cannot be sent as JSON, or None. Its name may have any type."""
-    try:
-        writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
-    except RecursionError:
-        writable = False
-    if writable:
-        return None
-    from muybridge_protocol.media.inline import AS_TEXT, file_within, link_of  # noqa: PLC0415  needed only after a mistake
-
-    hint = "use plain JSON values, and strings as names"
-    items = value if is_array(value) else (value,)
-    for link in filter(None, (link_of(item, "url") for item in items)):
-        hint = f"use {link} for its link"
-    holds_file = file_within(value) is not None
-    return Problem(
-        wire if isinstance(wire, str) and wire.isprintable() else shown(wire),
-        value,
-        "json",
-        f"{shown(value)} cannot be written as JSON",
-        AS_TEXT if holds_file else hint,
-    )
-
-
-def _is_json(value: object) -> bool:
-    match value:
-        case str():
-            return value.isascii() or is_encodable(value)
-        case bool() | None:
-            return True
-        case int() | float():
-            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting, and False for NaN
-        case list() | tuple():
-            return all(map(_is_json, cast("Sequence[object]", value)))
-        case dict():
-            items = cast("Mapping[object, object]", value).items()
-            return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
-        case _:
-            return False
 
 
 def either(options: Sequence[object]) -> str:

@@ -31,7 +31,8 @@ from muybridge_protocol.records.json import (
     read_object,
     write_json,
 )
-from muybridge_protocol.rules.values import Problem, unwritable
+from muybridge_protocol.rules.files import unwritable
+from muybridge_protocol.rules.values import Problem
 
 CALL: Final = "functionCall"
 """The field of a native part that is a call."""

@@ -120,7 +120,6 @@ ROWS: tuple[Entry, ...] = (
     Elsewhere(
         numbers=(1,),
         tests=(
-            "transport/test_faults.py::test_name_resolution",
             "transport/test_faults.py::test_impossible_name",
             "transport/test_async_transports.py::test_slow_name_resolution",
         ),
