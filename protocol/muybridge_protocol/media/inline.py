@@ -206,7 +206,7 @@ def load_line(file: object) -> str:
 
 
 def link_of(item: object, name: str) -> str:
-    """Return how to write the link *name* of *item*, a task or what came of it, or ""."""
+    """Return the code for the link *name* of *item*, or "" if it is neither a task nor a result."""
     if hasattr(item, "image_url"):
         return f"result.{name}"
     if hasattr(item, "result"):

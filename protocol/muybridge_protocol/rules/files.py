@@ -1,8 +1,7 @@
 """Texts that are nothing but a file: its name, or its content in base64.
 
-Whoever gives one means the file, but the service would be paid for the text. A name is recognized
-by its suffix alone, because the core does not look at the file system. Within a sentence, both are
-text.
+A user who passes one means the file, but would pay for it as text. A name is recognized by its
+suffix alone, because the core does not look at the file system. Within a sentence, both are text.
 
 A value that cannot be written as JSON is mostly a file, too.
 """
