@@ -230,92 +230,91 @@ def test_sent_is_ambiguous(phase: Phase, reason: Reason) -> None:
     check(lost(phase, reason), Row(CreateAmbiguous, CreateAmbiguous, AGAIN, AGAIN, AGAIN))
 
 
-@pytest.mark.parametrize("status", range(300, 400))
-def test_redirects(status: int) -> None:
+def test_redirects() -> None:
     """A redirect makes a create ambiguous, is an error elsewhere, and only a download follows."""
-    operations = {"create": create, "poll": newborn_poll, "delete": delete}
-    answer = reply(status, Location="https://api.example.com/v1/elsewhere")
-    found = {name: meaning(start(), answer) for name, start in operations.items()}
-    assert found == {
-        "create": CreateAmbiguous,
-        "poll": ProtocolViolation,
-        "delete": ProtocolViolation,
-    }
-    followed = download().accept(HttpHead(status, (("Location", "/there"),)), 0)
-    action = followed.next_action(0)
-    assert isinstance(action, Fetch)
-    assert action.request.url == "https://cdn.example.net/there"
+    for start, expected in (
+        (create, CreateAmbiguous),
+        (newborn_poll, ProtocolViolation),
+        (delete, ProtocolViolation),
+    ):
+        check_statuses(
+            start,
+            dict.fromkeys(REDIRECTS, expected),
+            Location="https://api.example.com/v1/elsewhere",
+        )
+    followed: dict[int, object] = {}
+    for status in REDIRECTS:
+        head = HttpHead(status, (("Location", "/there"),))
+        action = download().accept(head, 0).next_action(0)
+        followed[status] = isinstance(action, Fetch) and action.request.url
+    assert followed == dict.fromkeys(REDIRECTS, "https://cdn.example.net/there")
 
 
 REFUSED = {400, 401, 402, 403, 404, 405, 413, 415, 422, 425}
 POLL_STOPS = {400, 401, 402, 403, 422}
 LINK_DEAD = {403, 404, 410}
 ERRORS = {401: Unauthorized, 403: Forbidden}
+REDIRECTS = range(300, 400)
 OTHER_STATUSES = [*range(100, 200), *range(400, 600)]
 
 
-@pytest.mark.parametrize("status", OTHER_STATUSES)
-def test_create_statuses(status: int) -> None:
+def check_statuses(
+    start: Callable[[], Operation[Any]], expected: dict[int, Meaning], **headers: str
+) -> None:
+    """Compare what *start* makes of each status with the table; every wrong row is reported."""
+    assert {status: meaning(start(), reply(status, **headers)) for status in expected} == expected
+
+
+def refused(statuses: set[int]) -> dict[int, Meaning]:
+    """Return what each of *statuses* means where it is a refusal."""
+    return {status: ERRORS.get(status, Refused) for status in statuses}
+
+
+def test_create_statuses() -> None:
     """The listed statuses refuse a create, 429 is retried, every other one is ambiguous."""
-    expected: Meaning = CreateAmbiguous
-    if status in REFUSED:
-        expected = ERRORS.get(status, Refused)
-    elif status == 429:
-        expected = AGAIN
-    assert meaning(create(), reply(status)) is expected
+    others = dict.fromkeys(OTHER_STATUSES, CreateAmbiguous)
+    check_statuses(create, others | refused(REFUSED) | {429: AGAIN})
 
 
-@pytest.mark.parametrize("status", OTHER_STATUSES)
-def test_poll_statuses(status: int) -> None:
+def test_poll_statuses() -> None:
     """The listed statuses stop a poll, which keeps the id; after every other it asks again."""
-    expected = ERRORS.get(status, Refused) if status in POLL_STOPS else AGAIN
-    assert meaning(newborn_poll(), reply(status)) is expected
+    check_statuses(newborn_poll, dict.fromkeys(OTHER_STATUSES, AGAIN) | refused(POLL_STOPS))
 
 
-@pytest.mark.parametrize("status", OTHER_STATUSES)
-def test_delete_statuses(status: int) -> None:
+def test_delete_statuses() -> None:
     """The listed statuses are errors of a deletion; after every other it is retried."""
-    expected = ERRORS.get(status, Refused) if status in REFUSED else AGAIN
-    assert meaning(delete(), reply(status)) is expected
+    check_statuses(delete, dict.fromkeys(OTHER_STATUSES, AGAIN) | refused(REFUSED))
 
 
-@pytest.mark.parametrize("status", OTHER_STATUSES)
-def test_download_statuses(status: int) -> None:
+def test_download_statuses() -> None:
     """A dead link asks once for a fresh one, other refusals end it, the rest is retried."""
-    expected: Meaning = AGAIN
-    if status in LINK_DEAD:
-        expected = QUERY
-    elif status in REFUSED:
-        expected = DownloadFailed
-    assert meaning(download(about=task()), reply(status)) is expected
-    if status in LINK_DEAD:
-        assert meaning(download(), reply(status)) is LinkExpired
+    ended = dict.fromkeys(OTHER_STATUSES, AGAIN) | dict.fromkeys(REFUSED, DownloadFailed)
+    check_statuses(lambda: download(about=task()), ended | dict.fromkeys(LINK_DEAD, QUERY))
+    check_statuses(download, ended | dict.fromkeys(LINK_DEAD, LinkExpired))
 
 
-@pytest.mark.parametrize("status", range(100, 600))
-def test_call_hands_any_reply_over(status: int) -> None:
+def test_call_hands_any_reply_over() -> None:
     """A call to an endpoint that nobody knows is answered by any whole response, never repeated."""
-    run = drive(call(), reply(status, {"said": 1}))
-    assert run.outcome == reply(status, {"said": 1})
-    assert len(run.requests) == 1
+    for status in range(100, 600):
+        run = drive(call(), reply(status, {"said": 1}))
+        assert (run.outcome, len(run.requests)) == (reply(status, {"said": 1}), 1)
 
 
-@pytest.mark.parametrize("status", range(200, 300))
-def test_any_success_counts(status: int) -> None:
+def test_any_success_counts() -> None:
     """Any 2xx with a valid record counts, for a create, a poll and a deletion."""
-    created = drive(create(), reply(status, record("queued"))).outcome
-    assert isinstance(created, Task)
-    assert created.id == "t1"
-    done = drive(poll(), reply(status, record("completed", video_url=LINK))).outcome
-    assert isinstance(done, Result)
-    assert drive(delete(), reply(status, {"code": "0", "msg": "", "data": None})).outcome is None
+    for status in range(200, 300):
+        created = drive(create(), reply(status, record("queued"))).outcome
+        assert (type(created), created.id) == (Task, "t1"), status
+        done = drive(poll(), reply(status, record("completed", video_url=LINK))).outcome
+        assert isinstance(done, Result), status
+        deleted = reply(status, {"code": "0", "msg": "", "data": None})
+        assert drive(delete(), deleted).outcome is None, status
 
 
-@pytest.mark.parametrize("status", range(600, 1000, 37))
-def test_statuses_beyond_http(status: int) -> None:
+def test_statuses_beyond_http() -> None:
     """A status that HTTP does not have leaves a create ambiguous and is asked again by a poll."""
-    assert meaning(create(), reply(status)) is CreateAmbiguous
-    assert meaning(newborn_poll(), reply(status)) is AGAIN
+    check_statuses(create, dict.fromkeys(range(600, 1000), CreateAmbiguous))
+    check_statuses(newborn_poll, dict.fromkeys(range(600, 1000), AGAIN))
 
 
 # Tries.
@@ -761,7 +760,21 @@ def test_a_refusal_keeps_little_of_a_long_reply() -> None:
         assert len(refused.message) <= 503
 
 
-@pytest.mark.parametrize("status", sorted(REFUSED | {429, 500, 302, 100}))
+WITHOUT_SUCCESS = sorted(REFUSED | {429, 500, 302, 100})
+
+
+def candidates_in(body: bytes) -> dict[int, tuple[str, int] | ServiceError]:
+    """Return the candidate that a create finds in *body*, and its POSTs, for each status."""
+    found: dict[int, tuple[str, int] | ServiceError] = {}
+    for status in WITHOUT_SUCCESS:
+        run = drive(create(), raw(status, body), forever=raw(status, b""))
+        ended = run.outcome
+        found[status] = ended
+        if isinstance(ended, CreateAmbiguous) and ended.candidate_id:
+            found[status] = ended.candidate_id, len(run.requests)
+    return found
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -776,25 +789,18 @@ def test_a_refusal_keeps_little_of_a_long_reply() -> None:
         b'{"data":{"id":"t9","status":"queued"',
     ],
 )
-def test_a_refusal_that_holds_a_task_is_ambiguous(status: int, body: bytes) -> None:
+def test_a_refusal_that_holds_a_task_is_ambiguous(body: bytes) -> None:
     """A refusal that holds a task, at whatever depth, may stand for a paid one: one POST."""
-    run = drive(create(), raw(status, body), forever=raw(status, b""))
-    assert isinstance(run.outcome, CreateAmbiguous)
-    assert run.outcome.candidate_id == "t9"
-    assert run.outcome.status == status
-    assert run.outcome.raw == body
-    assert len(run.requests) == 1
+    assert candidates_in(body) == dict.fromkeys(WITHOUT_SUCCESS, ("t9", 1))
+    run = drive(create(), raw(400, body))
+    assert (run.outcome.status, run.outcome.raw) == (400, body)
     assert "t9" in str(run.outcome)
 
 
-@pytest.mark.parametrize("status", sorted(REFUSED | {429, 500, 302, 100}))
 @pytest.mark.parametrize("body", [b'{"id":9,"status":"queued"}', b'{"a":{"task_id":9}}'])
-def test_a_refusal_that_holds_a_number_for_an_id_is_ambiguous(status: int, body: bytes) -> None:
+def test_a_refusal_that_holds_a_number_for_an_id_is_ambiguous(body: bytes) -> None:
     """A task's id may be an integer in a refusal: the candidate is its digits."""
-    run = drive(create(), raw(status, body), forever=raw(status, b""))
-    assert isinstance(run.outcome, CreateAmbiguous)
-    assert run.outcome.candidate_id == "9"
-    assert len(run.requests) == 1
+    assert candidates_in(body) == dict.fromkeys(WITHOUT_SUCCESS, ("9", 1))
 
 
 NO_TASKS = [
@@ -817,13 +823,12 @@ NO_TASKS = [
 ]
 
 
-@pytest.mark.parametrize("status", sorted(REFUSED))
 @pytest.mark.parametrize("body", NO_TASKS)
-def test_a_refusal_with_an_id_of_its_own_is_a_refusal(status: int, body: bytes) -> None:
+def test_a_refusal_with_an_id_of_its_own_is_a_refusal(body: bytes) -> None:
     """An id alone, or in an error, may be that of the request: such a refusal is one."""
-    run = drive(create(), raw(status, body))
-    assert isinstance(run.outcome, Refused)
-    assert len(run.requests) == 1
+    runs = {status: drive(create(), raw(status, body)) for status in REFUSED}
+    ends = {status: (type(run.outcome), len(run.requests)) for status, run in runs.items()}
+    assert ends == {status: (kind, 1) for status, kind in refused(REFUSED).items()}
 
 
 @pytest.mark.parametrize("body", NO_TASKS)
