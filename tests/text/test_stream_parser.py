@@ -119,25 +119,33 @@ def test_truncated_at_every_byte(stream: Stream) -> None:
                 assert stream.payloads[len(whole)].startswith(last)
 
 
-@pytest.mark.parametrize("stream", SERVER_SENT.values(), ids=SERVER_SENT)
+def outcomes_with(stream: Stream, before: bytes, junk: bytes) -> list[Outcome]:
+    """Return what *stream* gives with *junk* after it, in one piece, in bytes, and by itself."""
+    body = stream.body + before
+    return [outcome(pieces) for pieces in ([body + junk], single_bytes(body + junk), [body, junk])]
+
+
 @pytest.mark.parametrize("junk", [b"junk", b":", b"\x00", b"\xff\xfe", b"]\n}", b"data", b"\r\n\n"])
-def test_trailing_junk_after_events(stream: Stream, junk: bytes) -> None:
+def test_trailing_junk_after_events(junk: bytes) -> None:
     """Whatever is no data after the last server-sent event changes nothing."""
-    body = stream.body + b"\n\n" + junk
-    for pieces in ([body], single_bytes(body), [body[: -len(junk)], junk]):
-        assert outcome(pieces) == (stream.payloads, None)
+    found = {name: outcomes_with(stream, b"\n\n", junk) for name, stream in SERVER_SENT.items()}
+    assert found == {name: [(stream.payloads, None)] * 3 for name, stream in SERVER_SENT.items()}
 
 
-@pytest.mark.parametrize("stream", JSON.values(), ids=JSON)
 @pytest.mark.parametrize(
     "junk", [b"junk", b"5", b'"', b"\x00", b"\xff", b"}", b"\\", b"\n: x", b":"]
 )
-def test_trailing_junk_after_json(stream: Stream, junk: bytes) -> None:
-    """Junk after JSON is told, after every event has been given; white space is none."""
-    body = stream.body
-    assert outcome([body + b" \r\n\t"]) == (stream.payloads, None)
-    for pieces in ([body + junk], single_bytes(body + junk), [body, junk]):
-        assert outcome(pieces) == (stream.payloads, MalformedStream)
+def test_trailing_junk_after_json(junk: bytes) -> None:
+    """Junk after JSON is told, after every event has been given."""
+    found = {name: outcomes_with(stream, b"", junk) for name, stream in JSON.items()}
+    told = {name: [(stream.payloads, MalformedStream)] * 3 for name, stream in JSON.items()}
+    assert found == told
+
+
+def test_white_space_after_json() -> None:
+    """White space after JSON is no junk."""
+    found = {name: outcome([stream.body + b" \r\n\t"]) for name, stream in JSON.items()}
+    assert found == {name: (stream.payloads, None) for name, stream in JSON.items()}
 
 
 @pytest.mark.parametrize("name", MALFORMED)
