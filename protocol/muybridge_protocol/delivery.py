@@ -196,8 +196,12 @@ def asks_unclearly(reply: HttpResponse | HttpHead, wall: float | None = None) ->
 
 def _waits(reply: HttpResponse | HttpHead, wall: float | None) -> list[float | None]:
     """Return the seconds that each `Retry-After` asks for, or None where that is unclear."""
-    dates = [http_date(text, wall or 0.0) for text in _fields(reply, "date")]
-    sent = dates[0] if len(dates) == 1 and dates[0] is not None else wall
+    sent = wall
+    match [http_date(text, wall or 0.0) for text in _fields(reply, "date")]:
+        case [float() as date]:
+            sent = date
+        case _:  # of several, nobody knows which is right
+            pass
     return [_seconds(text, sent) for text in _fields(reply, "retry-after") if text]
 
 
@@ -208,9 +212,8 @@ def _fields(reply: HttpResponse | HttpHead, name: str) -> list[str]:
 def _seconds(asked: str, sent: float | None) -> float | None:
     if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", asked, re.ASCII):
         whole, _, part = asked.partition(".")
-        # Long ones are not converted: Python refuses thousands of digits.
-        seconds = _LONGEST_ASKED if len(whole.lstrip("0")) > _MOST_DIGITS else float(whole)
-        return min(_LONGEST_ASKED, seconds + bool(part.strip("0")))
+        # A float, because Python refuses to make an integer of thousands of digits.
+        return min(_LONGEST_ASKED, float(whole) + bool(part.strip("0")))
     until = None if sent is None else http_date(asked, sent)
     # A date before that of the response (RFC 9110, 10.2.3 says nothing of it) may be over, but then
     # nobody would ask for it. Rather, another clock or another time zone has set one of the two,
@@ -220,7 +223,6 @@ def _seconds(asked: str, sent: float | None) -> float | None:
     return float(math.ceil(until - sent))
 
 
-_MOST_DIGITS = 10
 _LONGEST_ASKED = 9_999_999_999.0
 """What a longer `Retry-After` counts as, in seconds."""
 
@@ -235,7 +237,7 @@ _HTTP_DATES = (
 """The three forms of an HTTP date (RFC 9110, 5.6.7): today's, that of RFC 850, that of asctime."""
 
 
-def http_date(text: str, now: float = 0.0) -> float | None:
+def http_date(text: str, now: float) -> float | None:
     """Return the Unix seconds of an HTTP date, or None. A year of two digits is near *now*."""
     text = text.strip()
     found = next(filter(None, (re.fullmatch(form, text, re.ASCII) for form in _HTTP_DATES)), None)

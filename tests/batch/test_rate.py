@@ -204,6 +204,15 @@ def test_another_rate_does_not_wait_for_the_last_one() -> None:
         assert paused.acquire(1, sharers=1, now=101.0)[1].after == 59.0
 
 
+def test_a_clock_that_was_put_back() -> None:
+    """Nobody waits longer than was left when the rate was last written: for a seat or a pause."""
+    busy, _ = RequestRate(rate=1.0).acquire(1, sharers=1, now=100.0)
+    assert busy.acquire(1, sharers=1, now=90.0)[1].after == 1.0
+    paused = RequestRate(rate=1.0).throttled(60.0, now=100.0)
+    assert paused.acquire(1, sharers=1, now=90.0)[1].after == 60.0
+    assert busy.limited(2.0).next_at == 0.0
+
+
 def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request of a run has a permit of the journal, which keeps the rate until it is lifted.
 
@@ -246,7 +255,7 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_rate_is_above_zero() -> None:
     """A rate of nothing would stop a batch for ever, so it is refused. Infinity is no rate."""
-    assert RequestRate() == RequestRate(rate=None, next_at=0.0)
+    assert RequestRate() == RequestRate(rate=None, next_at=0.0, paused_until=0.0, written_at=0.0)
     assert (stored_rate(math.inf), stored_rate(0.5)) == (None, 0.5)
     for rate in (0, -1.0, math.nan):
         with pytest.raises(ValueError, match="rate must be"):

@@ -43,6 +43,7 @@ SERVICE = Service(base_url="https://api.example.com", text_base_url="http://text
 REQUEST = ImgaRequest(model="imga", prompt="a horse")
 TEXT_REQUEST = GenerateContentRequest(model="textg-2.5-pro", contents="what is a horse?")
 SEEDED: dict[str, Any] = {"seed": 0}
+START: dict[str, Any] = {"now": 0.0}
 LINK = "https://cdn.example.net/a.mp4"
 
 
@@ -221,13 +222,13 @@ def call(method: str = "POST", path: str = "/v1/chat/completions", **options: An
 def text_call(**options: Any) -> TextCall[GenerateContentResponse]:
     sent = encode_content(TEXT_REQUEST, SERVICE)
     return TextCall[GenerateContentResponse].start(
-        sent, GenerateContentResponse, SERVICE, now=0, **SEEDED | options
+        sent, GenerateContentResponse, SERVICE, **START | SEEDED | options
     )
 
 
 def open_stream(**options: Any) -> OpenStream:
     sent = encode_content(TEXT_REQUEST, SERVICE, stream=True)
-    return OpenStream.start(sent, SERVICE, now=0, **SEEDED | options)
+    return OpenStream.start(sent, SERVICE, **START | SEEDED | options)
 
 
 def download(

@@ -20,7 +20,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.events import Throttled
 from muybridge_protocol.families import ImgaRequest
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.operations import Create, Operation, Send, Settled, Wait
+from muybridge_protocol.operations import Call, Create, Operation, Send, Settled, Wait
 
 from .driving import SEEDED, SERVICE, WALL, call, create, drive, lost, next_action, reply, unsent
 
@@ -113,6 +113,15 @@ def test_what_is_no_request_is_refused() -> None:
     wrong: Any = {"model": "imga", "prompt": "a horse"}
     with pytest.raises(TypeError):
         Create.start(wrong, SERVICE, now=0, wall=WALL, **SEEDED)
+
+
+def test_a_call_of_the_wrong_types_is_refused() -> None:
+    """The method and the path of a call are strings, and the error says which is not."""
+    wrong: Any = b"GET"
+    with pytest.raises(TypeError, match="method must be a string"):
+        Call.start(wrong, "/v1/models", SERVICE, now=0, **SEEDED)
+    with pytest.raises(TypeError, match="path must be a string"):
+        Call.start("GET", wrong, SERVICE, now=0, **SEEDED)
 
 
 def test_extra_fields_travel_if_they_are_still_good() -> None:

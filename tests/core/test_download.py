@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -889,6 +891,36 @@ def test_advice_fits_the_cause(answer: Streamed, says: str, *, again: bool) -> N
     assert ".." not in str(outcome)
     if not again:
         assert says in str(outcome)
+
+
+@pytest.mark.parametrize(
+    ("start", "offset", "resumes"),
+    [
+        (Download.start, 1, True),
+        (partial(Download.start, keeps_part=True), 1, True),
+        (partial(Download.start, keeps_part=False), 1, False),
+        (partial(Download.start, keeps_part=True), 0, False),
+        (Download, 1, True),
+    ],
+)
+def test_only_a_part_that_is_kept_resumes(
+    start: Callable[..., Download], offset: int, *, resumes: bool
+) -> None:
+    """A failed download says that it can be resumed only if a byte and its validator are kept."""
+    for validator in (ETAG, None):
+        part = Part(offset=offset, validator=validator, total=100)
+        more = {"due": 0.0, "deadline": 60.0} if start is Download else {"now": 0.0}
+        begun = start(url=LINK, task=None, part=part, service=SERVICE, seed=0, **more)
+        outcome = drive(begun, forever=lost()).outcome
+        assert isinstance(outcome, DownloadFailed)
+        assert outcome.resumes is (resumes and validator is not None)
+
+
+def test_a_dead_link_without_a_task_is_lasting() -> None:
+    """A link that has expired does not come back: another download of it would fail, too."""
+    outcome = drive(download(), reply(410)).outcome
+    assert isinstance(outcome, LinkExpired)
+    assert outcome.lasting
 
 
 def test_a_retry_without_a_time_is_soon() -> None:

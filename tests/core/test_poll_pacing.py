@@ -252,6 +252,7 @@ def test_short_waits_in_a_row_keep_the_pace_of_one(about: Task) -> None:
 def test_a_wall_clock_that_jumped_holds_no_poll_back_for_long(options: dict[str, Any]) -> None:
     """A next poll in a far future is taken for the longest wait that a service may ask for."""
     ahead = task(family="vidv", submitted_at=WALL - 500, next_poll_at=WALL + 1e9)
+    assert poll(ahead).task == attrs.evolve(ahead, next_poll_at=None), "it has passed by the end"
     assert wait_for(ahead, **options).times[0] == 120
     passed = task(family="vidv", submitted_at=WALL - 500, next_poll_at=WALL - 1e9)
     assert wait_for(passed, **options).times[0] == 0
@@ -589,3 +590,11 @@ def test_what_is_due_at_once_is_due_at_that_very_moment() -> None:
     assert due == pytest.approx(30, abs=2e-6)
     assert due >= 30
     assert due == round(due, 6)
+
+
+def test_a_task_of_a_known_model_is_of_its_family() -> None:
+    """A task without a family, but with a model that one family has, is polled as that family's."""
+    bare = task(requested_model="vidv_3_1_pro", submitted_at=WALL)
+    assert poll(bare).task == attrs.evolve(bare, family="vidv")
+    known = task(family="vidv", submitted_at=WALL)
+    assert poll(known).task is known

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from email.utils import formatdate
 from itertools import product
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ from muybridge_protocol.text.responses import GenerateContentResponse
 
 from .driving import (
     SERVICE,
+    WALL,
     After,
     Reaction,
     Run,
@@ -470,3 +472,11 @@ def test_the_limit_of_an_answer(limit: int | None, is_read: bool) -> None:  # no
     assert settled is not None
     kind = GenerateContentResponse if is_read else TextAmbiguous
     assert isinstance(settled.outcome, kind)
+
+
+@each
+def test_a_date_is_compared_with_the_time_of_its_response(start: Start) -> None:
+    """Where a response has no `Date`, this machine's clock tells how long it is until then."""
+    operation = start(now=5000.0, wall=WALL + 5000)
+    asked = reply(429, Retry_After=formatdate(WALL + 5070, usegmt=True))
+    assert drive(operation, After(10, asked), reply(401), now=5000.0).gaps == [70]

@@ -55,6 +55,7 @@ _ALL = (
         (
             "tests/core/test_misuse.py",
             "tests/core/test_fleet.py",
+            "tests/core/test_fleet_permits.py",
             "tests/core/test_fleet_unsent.py",
             "tests/core/test_outages.py",
         ),
@@ -318,6 +319,31 @@ _EXCHANGE = "muybridge.wire.exchange"
 _BY_REQUESTS = "muybridge.wire.requests_transport"
 
 EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.fleet.fleet",
+            "if self._allowance.wanted(1, now):",
+            ("wanted(1", "wanted(2"),
+            ("wanted(1", "wanted(0"),
+        ),
+        "only whether any are wanted matters, and then at least one is",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.delivery",
+            'match [http_date(text, wall or 0.0) for text in _fields(reply, "date")]:',
+            ("wall or 0.0", "wall or 1.0"),
+        ),
+        "the year is the same",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.limits.rate",
+            "count = max(1, min(wanted, int(self.rate * PORTION / max(1, sharers))))",
+            ("self.rate * PORTION / max", "(self.rate / PORTION) / max"),
+        ),
+        "a portion lasts a second",
+    ),
     **dict.fromkeys(
         _swapped(
             f"{_BATCH}.stores.folder", "_PROBE: Final = 4096", ("4096", "4097"), ("4096", "4095")

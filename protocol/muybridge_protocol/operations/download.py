@@ -339,7 +339,7 @@ class Download(Operation[Saved]):
             return self._settle(self._lasting(str(failure)))
         undecodable = failure.phase is Phase.BODY and failure.reason is Reason.MALFORMED
         if self.stage is Stage.READING and self.part.codings and undecodable:
-            coding = self.part.codings[0]
+            (coding,) = self.part.codings
             return self._settle(self._lasting(f"the response is not {coding}, as it says"))
         return self._retry(str(failure), now)
 
@@ -520,8 +520,11 @@ _DECODED = (("gzip",), ("x-gzip",), ("deflate",))
 
 def _only(head: HttpHead, name: str) -> str | None:
     """Return the value of the header *name*, or None if it is absent or given more than once."""
-    values = head.values(name)
-    return values[0] if len(values) == 1 else None
+    match head.values(name):
+        case [value]:
+            return value
+        case _:
+            return None
 
 
 def _validator(head: HttpHead) -> str | None:
@@ -533,9 +536,11 @@ def _validator(head: HttpHead) -> str | None:
     if head.values("ETag"):
         etag = _only(head, "ETag") or ""
         return etag if re.fullmatch(r'"[\x21\x23-\x7e]+"', etag, re.ASCII) else None
-    modified = _only(head, "Last-Modified") or ""
-    then, sent = http_date(modified), http_date(_only(head, "Date") or "")
-    return None if then is None or sent is None or sent - then < _SETTLED else modified
+    modified, sent = _only(head, "Last-Modified") or "", http_date(_only(head, "Date") or "", 0.0)
+    if sent is None:
+        return None
+    then = http_date(modified, sent)
+    return None if then is None or sent - then < _SETTLED else modified
 
 
 _SETTLED = 60.0
