@@ -4,11 +4,13 @@ A record is UTF-8 JSON (a byte order mark is tolerated) without duplicate names,
 trailing data. Whatever is wrong with it raises `InvalidJson`, and nothing else.
 
 The size of a body does not bound the memory that its value takes: 8 MiB of empty objects take
-twenty times as much, and one emoji makes Python store a long text in four bytes a character. So two
-more things are bounded before anything is parsed: how many values there are, which is the number of
-commas, colons and opening brackets outside of texts, and how much wider texts become in memory. For
-a record both bounds are constants. For an answer or an event of a stream they follow from its size
-limit, so that its text and its value together take at most three times that limit.
+twenty times as much. So the number of values is bounded before anything is parsed, by the number of
+commas, colons and opening brackets outside of strings: by a constant for a record, and in
+proportion to its size limit for an answer or an event of a stream.
+
+Strings need no bound of their own. Python stores each in as many bytes a character as its widest
+character takes, so that one emoji makes a long string four times as large, but never more. Bytes,
+text and value together take at most ten times the largest size, or three times for plain ASCII.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final, cast
 
 from muybridge_protocol.http import MEBIBYTE
@@ -30,19 +33,13 @@ NESTING_LIMIT: Final = 100
 """Deepest nesting of arrays and objects that is read. Code that writes, copies or shows the value
 later may have less stack left than the reader had."""
 VALUES_LIMIT: Final = 100_000
-"""Largest number of commas, colons and opening brackets in a record outside of its texts."""
+"""Largest number of commas, colons and opening brackets in a record outside of its strings."""
 EVENT_LIMIT: Final = 32 * MEBIBYTE
 """Default size limit of an answer or an event of a stream, in bytes."""
-SPARE: Final = 2 * MEBIBYTE
-"""Bytes by which the texts of a record may grow in memory beyond their size as JSON."""
-VALUE_SIZE: Final = 165
-"""Bytes in memory for each comma, colon and opening bracket of an answer or an event.
-
-The largest measured is 159, for nested objects with different names. With accents in the names it
-is 162, or 172 with the fragmentation of the heap, but then 12 more are reserved for non-ASCII text.
-The probabilities of tokens take 43."""
-_EVENT_BESIDE: Final = MEBIBYTE // 2
-"""Bytes reserved for an answer or an event of the largest size, in addition to its text."""
+BYTES_A_VALUE: Final = 80
+"""An answer or an event may have one comma, colon or opening bracket outside of its strings for so
+many bytes of its size limit. Each takes up to 172 bytes in memory (nested objects whose names are
+all different), but the probabilities of tokens, the densest that services send, only 43."""
 SMALL: Final = VALUES_LIMIT
 """Largest size of a body, in bytes, that needs no check because it cannot exceed any bound."""
 
@@ -81,29 +78,19 @@ _DECODER = json.JSONDecoder(
 _EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
 
 # The closing quote is optional, so that malformed JSON takes no longer than valid JSON.
-_TEXT: Final = r'"(?:[^"\\]++|\\.)*+"?'
-_TEXT_OR_MARK: Final = re.compile(rf"{_TEXT}|[,:\[{{]", re.DOTALL)
-_ASCII: Final = bytes(range(0x80))
-_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
-_PIECE: Final = 64 * 1024
-"""Bytes that are escaped at once, so that only a small part of a long text exists twice."""
+_UP_TO_A_MARK: Final = re.compile(
+    r"""(?: [^",:\[{]++ | "(?:[^"\\]++|\\.)*+"? )*+ ([,:\[{]?)""", re.DOTALL | re.VERBOSE
+)
 _SPACE: Final = " \t\n\r"
-_FOUR_BYTES: Final = re.compile(r"\\u[dD][89abAB]")
-_TWO_BYTES: Final = re.compile(r"\\u(?!00)")
 
 
 def read_json(body: bytes | str) -> Any:
     """Return the JSON value that *body* is.
 
     Raises:
-        InvalidJson: It is not strict JSON, or would take far more memory than its bytes.
+        InvalidJson: It is not strict JSON, or holds too many values.
     """
-    text = body if isinstance(body, str) else _decode(body, 2 * SPARE)
-    if len(text) > SMALL:
-        if _marks(text, VALUES_LIMIT) > VALUES_LIMIT:
-            raise InvalidJson("it holds too many values")
-        _check_widths(text, SPARE)
-    return _read(text, _DECODER)
+    return _read(_text(body, VALUES_LIMIT), _DECODER)
 
 
 def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
@@ -111,34 +98,22 @@ def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
 
     See `event_text` and `event_value`.
     """
-    text = _decode(body, 0) if len(body) <= SMALL else event_text(body, limit)
-    return event_value(text)
+    return event_value(event_text(body, limit))
 
 
 def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
     """Return the text of *body*, an answer or an event of a stream, for `event_value`.
 
-    These are two functions so that *body* can be freed in between. Text and value together then
-    take at most twice *limit*.
+    These are two functions so that *body* can be freed in between.
 
     Args:
         body: What may be JSON.
         limit: Its size limit, in bytes.
 
     Raises:
-        InvalidJson: It is not UTF-8, or would take far more memory than its bytes.
+        InvalidJson: It is not UTF-8, or holds too many values.
     """
-    most = 2 * limit + _EVENT_BESIDE
-    text = _decode(body, (most - 2 * len(body)) / 3 * 2 - len(body))
-    if len(text) > SMALL:
-        room = most - 2 * len(text)  # for growth beyond the size as JSON
-        room -= VALUE_SIZE * _marks(text, room / VALUE_SIZE)
-        if room < 0:
-            raise InvalidJson("it holds too many values for its size limit")
-        # If Python finds out in the middle of a text that it needs wider characters, it copies
-        # the text, and both copies exist for a moment.
-        _check_widths(text, room / 3, copies=1)
-    return text
+    return _text(body, limit / BYTES_A_VALUE)
 
 
 def event_value(text: str) -> Any:
@@ -153,79 +128,27 @@ def event_value(text: str) -> Any:
     return _read(text, _EVENT_DECODER)
 
 
-def _decode(body: bytes, spare: float) -> str:
-    """Return *body* as text, in ASCII if it is long.
+def _text(body: bytes | str, most: float) -> str:
+    """Return *body* as text with at most *most* commas, colons and opening brackets.
 
-    Python stores every character of a text in as many bytes as the widest one needs, so that one
-    emoji would make a picture in the same body four times as large. So non-ASCII characters are
-    escaped first.
-
-    Args:
-        body: JSON as UTF-8.
-        spare: Bytes that the escapes may take beyond the characters that they replace.
+    Raises:
+        InvalidJson: It is not UTF-8, or holds too many values.
     """
     try:
-        if len(body) <= SMALL:
-            return body.decode().removeprefix("\ufeff")
-        if body.isascii():
-            return body.decode()
-        # An escape takes at most three times the bytes of its character.
-        if 2 * len(body.translate(None, _ASCII)) > spare:
-            raise InvalidJson("its texts are too long for its size limit")
-        return "".join(_escaped(body))
+        text = body if isinstance(body, str) else body.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError:
         raise InvalidJson("it is not UTF-8") from None
+    if len(text) > SMALL and _exceeds(text, most):
+        raise InvalidJson("it holds too many values")
+    return text
 
 
-def _escaped(body: bytes) -> Iterator[str]:
-    """Yield *body*, which is UTF-8, as pieces of JSON in ASCII."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    for start in range(0, len(body), _PIECE):
-        piece = body[start : start + _PIECE]
-        text = decoder.decode(piece, final=start + _PIECE >= len(body))
-        if not text.isascii():
-            text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
-        yield text
-
-
-def _marks(text: str, most: float) -> int:
-    """Return the number of commas, colons and opening brackets of JSON outside of its texts.
-
-    The result may be too large, but exceeds *most* only if the true number does, or if the JSON
-    has too many texts to find out in a reasonable time.
-    """
-    marks = sum(map(text.count, ",:[{"))
-    # Skipping the texts takes time, the more so the more texts there are.
-    if marks <= most or text.count('"') > 4 * most:
-        return marks
-    marks = 0
-    for found in _TEXT_OR_MARK.finditer(text):
-        marks += text[found.start()] != '"'
-        if marks > most:
-            break
-    return marks
-
-
-def _check_widths(text: str, most: float, *, copies: int = 0) -> None:
-    """Check that texts with escapes grow by at most *most* bytes when they are read.
-
-    Args:
-        text: JSON in ASCII.
-        most: The largest growth, in bytes.
-        copies: How many copies of each text to add.
-    """
-    if (3 + copies) * len(text) <= most or "\\u" not in text:
-        return
-    for found in _TEXT_OR_MARK.finditer(text):
-        begin, end = found.span()
-        if text.find("\\u", begin, end) < 0:
-            continue
-        width = 4 if _FOUR_BYTES.search(text, begin, end) else 1
-        if width == 1 and _TWO_BYTES.search(text, begin, end):
-            width = 2
-        most -= (end - begin) * (width - 1 + copies)
-        if most < 0:
-            raise InvalidJson("its texts are too long for its size limit")
+def _exceeds(text: str, most: float) -> bool:
+    """Whether JSON has more than *most* commas, colons and opening brackets outside of strings."""
+    if sum(map(text.count, ",:[{")) <= most:  # most large bodies are large strings without any
+        return False
+    pieces = islice(_UP_TO_A_MARK.finditer(text), int(most) + 1)
+    return sum(bool(piece[1]) for piece in pieces) > most
 
 
 def _read(text: str, decoder: json.JSONDecoder) -> Any:
