@@ -20,8 +20,8 @@ import moments
 import muybridge
 from client.alarms import ctrl_c
 from client.requests_made import image
-from muybridge.drivers.interrupts import stops_at_once
 from muybridge.drivers.on_asyncio import AsyncioTeam
+from muybridge.signals import stops_at_once
 from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import (
     Peer,

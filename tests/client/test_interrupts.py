@@ -15,7 +15,7 @@ import pytest
 
 from muybridge import Client, CreateAmbiguous
 from muybridge.clock import SystemClock
-from muybridge.drivers.interrupts import Terminated, hold_interrupts, terminating_on_signals
+from muybridge.signals import Terminated, hold_interrupts, terminating_on_signals
 from muybridge_protocol.events import Ambiguous, Event, Polled, Submitted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.records.tasks import Result, Task

@@ -23,10 +23,10 @@ from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.storable_values import one_line
 from muybridge.batch.stores.folder import no_room
 from muybridge.batch.stores.port import Stored, StoreUnusable
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem
+from muybridge.signals import ignoring_errors, raised_by_handler
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (
     DownloadFailed,

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.sqlite import said_by
+from muybridge.signals import genuine
 from muybridge_protocol.errors import MuybridgeError
 
 
@@ -88,9 +88,7 @@ def unusable(path: Path, advice: str) -> Generator[None, None, None]:
     """Turn a fault of the disk in the block into a `JournalUnusable` that ends with *advice*."""
     try:
         yield
-    except OSError as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(OSError) as error:
         raise JournalUnusable(f"{path}: {error.strerror or error}. {advice}") from error
 
 

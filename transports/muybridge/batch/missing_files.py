@@ -21,7 +21,7 @@ import attrs
 from muybridge.batch.file_names import checksum
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.drivers.interrupts import ignoring_errors
+from muybridge.signals import ignoring_errors
 
 
 def counts_as_found(journal: SqliteJournal, folder: Path) -> tuple[dict[State, int], int]:

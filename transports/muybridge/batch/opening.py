@@ -31,8 +31,8 @@ from muybridge.batch.stores.folder import FolderStore
 from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.service import Service
 

@@ -27,9 +27,9 @@ from typing import BinaryIO, Final, Self
 import attrs
 
 from muybridge.batch.journal_errors import unusable
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import is_locked, lock
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
 from muybridge_protocol.records.json import RAW_LIMIT, readable
 

@@ -44,15 +44,15 @@ from muybridge.batch.sidecars import report_missing, write_sidecar_of
 from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.interrupts import (
-    HeldInterrupt,
-    hold_interrupts,
-    ignoring_errors,
-    raised_by_handler,
-)
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
+from muybridge.signals import (
+    HeldInterrupt,
+    genuine,
+    hold_interrupts,
+    ignoring_errors,
+)
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.errors import OverBudget as NothingLeft
 from muybridge_protocol.events import Submitted
@@ -447,9 +447,7 @@ class Scheduler:
                 if self._run.settings.dedupe:
                     with ignoring_errors(OSError):  # an empty folder is no problem
                         incoming.rmdir()
-            except (InvalidAddress, ServiceError, StoreUnusable, OSError) as error:
-                if raised_by_handler(error):
-                    raise
+            except genuine((InvalidAddress, ServiceError, StoreUnusable, OSError)) as error:
                 with self._team.lock:
                     if not self._left:
                         work.not_saved(error)
@@ -485,9 +483,7 @@ class Scheduler:
                 yield
             except (Stopped, JournalUnusable, ClaimLost):
                 raise
-            except Exception as error:
-                if raised_by_handler(error):
-                    raise
+            except genuine(Exception) as error:
                 with self._team.lock:
                     if self._left:
                         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from muybridge.cli.standard_streams import guard_streams
-from muybridge.drivers.interrupts import Terminated, terminating_on_signals
+from muybridge.signals import Terminated, terminating_on_signals
 
 _INTERRUPTED = 130
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muybridge.cli.invocation import Invocation
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.durable import make_folders, sync_folders, write_all
 from muybridge.files.suffixes import BEGINNING, free_path, right_path, suffix_for, warn_of_name
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.records.json import JsonObject, as_object, readable
 from muybridge_protocol.text.content import Blob, Part
 from muybridge_protocol.text.responses import GenerateContentResponse

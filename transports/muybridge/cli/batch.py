@@ -65,7 +65,7 @@ from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
 from muybridge.cli.workers import submit
 from muybridge.configuration import BASE_URL_VARIABLE, find_address
-from muybridge.drivers.interrupts import ignoring_signals
+from muybridge.signals import ignoring_signals
 from muybridge_protocol.errors import InvalidAddress, LocalError
 from muybridge_protocol.service import Service
 

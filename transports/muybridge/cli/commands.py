@@ -13,7 +13,7 @@ from muybridge import __version__
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.standard_streams import Unprinted
-from muybridge.drivers.interrupts import ignoring_signals
+from muybridge.signals import ignoring_signals
 
 _COMMANDS = {
     "demo": "demo",

@@ -17,10 +17,10 @@ from muybridge.cli.options import IN_COMMAND, media_rules, option_name, printed
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
-from muybridge.drivers.interrupts import Terminated
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.files.inline_media import LARGER
 from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
+from muybridge.signals import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeletePresumed,

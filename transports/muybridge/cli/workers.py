@@ -24,7 +24,7 @@ from muybridge.cli.options import (
     rate_limit,
 )
 from muybridge.cli.terminal import answer, document, say
-from muybridge.drivers.interrupts import ignoring_signals
+from muybridge.signals import ignoring_signals
 
 
 @click.command(params=[JSON, *BATCH_LIMITS, PRICES, *CONNECTION])

@@ -16,8 +16,8 @@ from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 import attrs
 
 from muybridge.clock import Clock, SystemClock
-from muybridge.drivers.interrupts import Terminated, hold_interrupts, tell, waiting_for
 from muybridge.drivers.notes import note_outcome
+from muybridge.signals import Terminated, hold_interrupts, tell, waiting_for
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
 

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import attrs
 
 from muybridge.credentials import Credentials
-from muybridge.drivers.interrupts import hide_frames, hold_interrupts
 from muybridge.drivers.listeners import Listeners, SilentTracker, find_log
 from muybridge.drivers.notes import (
     BrokenOff,
@@ -38,6 +37,7 @@ from muybridge.drivers.notes import (
     interruption_of,
     note_request,
 )
+from muybridge.signals import hide_frames, hold_interrupts
 from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event

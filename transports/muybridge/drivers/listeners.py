@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import accepted
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.arguments import check_callable
 from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure

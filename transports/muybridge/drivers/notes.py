@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from muybridge.drivers.interrupts import HeldInterrupt
+from muybridge.signals import HeldInterrupt
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation

@@ -32,8 +32,8 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from muybridge.drivers.interrupts import hold_interrupts, left_unread, tell
 from muybridge.drivers.notes import interruption_of
+from muybridge.signals import hold_interrupts, left_unread, tell
 from muybridge.wire.transport import TransportError
 
 from .runtime import FOREVER, Conclude, Work

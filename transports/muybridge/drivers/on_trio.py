@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import trio
 
-from muybridge.drivers.interrupts import left_unread, tell
+from muybridge.signals import left_unread, tell
 
 from .runtime import FOREVER, Conclude, Work
 

@@ -11,8 +11,8 @@ import attrs
 from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun, Outcome
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
 from muybridge_protocol.http import HttpResponse, TransportFailure

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Generic, NotRequired, Self, TypedDict, Ty
 
 from muybridge.drivers.calls import is_time, warn_caller
 from muybridge.drivers.driver import Drive, Driver, Stream
-from muybridge.drivers.interrupts import hide_frames
 from muybridge.drivers.listeners import SilentTracker
 from muybridge.drivers.notes import TEXT_UNDER_WAY
+from muybridge.signals import hide_frames
 from muybridge.wire.async_transport import AsyncStreamedReply, beginning
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError

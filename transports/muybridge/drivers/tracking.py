@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.listeners import SilentTracker, find_log
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
     Ambiguous,

@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Drive, Driver, Stream
-from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.durable import make_folders
 from muybridge.files.saving import PartFile, SaveTarget, unsaved
 from muybridge.files.suffixes import warn_of_name
+from muybridge.signals import genuine
 from muybridge.wire.exchange import PIECE
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download
@@ -79,9 +79,7 @@ async def download(
 
                 finish = partial(with_sidecar, finish, task, sidecar)
             where = await driver.runtime.in_thread(finish)
-    except OSError as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(OSError) as error:
         raise unsaved(path, error, task) from error
     if adds_suffix:
         warn_of_name(path, where, part.suffix)
@@ -126,9 +124,7 @@ async def copy(
             await _fetch(driver, operation, Unnamed(temporary))
             # In a thread, because it waits for the disk or whatever is behind the file.
             await driver.runtime.in_thread(partial(_copy_all, temporary, file))
-    except OSError as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(OSError) as error:
         raise unsaved("the file object", error, task, _FOR_FILES) from error
 
 

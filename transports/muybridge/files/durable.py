@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from muybridge.drivers.interrupts import ignoring_errors
+from muybridge.signals import ignoring_errors
 
 
 def write_all(file: BinaryIO, data: bytes) -> None:

@@ -18,10 +18,10 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
 from muybridge.files.suffixes import BEGINNING, SUFFIXES, right_path, suffix_for
+from muybridge.signals import genuine, ignoring_errors
 from muybridge.wire.exchange import PIECE
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
@@ -234,9 +234,7 @@ class PartFile:
             if source != self._source or not sound or not same:
                 return Part()
             self._look_back([(int(length), int(crc)) for length, crc in map(bytes.split, lines)])
-        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-            if raised_by_handler(error):
-                raise
+        except genuine((OSError, ValueError, LookupError, TypeError, RecursionError)):
             return Part()
         if total is not None and self._length > total:
             return Part()

@@ -21,8 +21,8 @@ from typing import Any, Final, Literal, TypeGuard
 
 import attrs
 
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders, write_all
+from muybridge.signals import genuine, ignoring_errors
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.records.convert import attributes
@@ -133,9 +133,7 @@ def write_sidecar(
             with ignoring_errors(OSError):
                 new.unlink(missing_ok=True)
         sync_folders(target.parent)
-    except OSError as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(OSError) as error:
         reason = f"{readable(str(target))}: {error.strerror or error}"
         raise SidecarFailed(reason=reason, path=path, task=task) from error
     return target
@@ -220,8 +218,8 @@ def _publish(new: Path, target: Path) -> None:
     except FileExistsError:
         _refuse_foreign(target)
         new.replace(target)
-    except OSError as error:
-        if raised_by_handler(error) or error.errno not in _NO_LINKS:
+    except genuine(OSError) as error:
+        if error.errno not in _NO_LINKS:
             raise
         new.replace(target)
 

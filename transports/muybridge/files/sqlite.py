@@ -17,8 +17,8 @@ from glob import escape
 from pathlib import Path
 from typing import Final
 
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders
+from muybridge.signals import genuine, ignoring_errors
 
 OF_VALUES: Final = (
     sqlite3.DataError,
@@ -75,8 +75,8 @@ def create(path: Path, patience: float, fill: Callable[[sqlite3.Connection], Non
         os.link(new, path)
         is_new = True
         sync_folders(path.parent)
-    except (OSError, sqlite3.Error) as error:
-        if raised_by_handler(error) or not path.exists():
+    except genuine((OSError, sqlite3.Error)):
+        if not path.exists():
             raise
     finally:
         with ignoring_errors(OSError):

@@ -13,8 +13,8 @@ import weakref
 from pathlib import Path
 from typing import BinaryIO
 
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.locks import lock
+from muybridge.signals import ignoring_errors
 
 
 class Owners:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
 
-from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
 from muybridge.files.durable import make_folders, sync_names
 from muybridge.files.state import state_folder
@@ -30,6 +29,7 @@ from muybridge.ledger.errors import EntryUnstorable, LedgerUnusable
 from muybridge.ledger.owners import Owners
 from muybridge.ledger.sqlite_schema import APPLICATION, DAY, SCHEMA, VERSION, listed, migrate
 from muybridge.ledger.store import Rows
+from muybridge.signals import genuine
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.records.json import is_encodable
 
@@ -262,9 +262,7 @@ class SqliteStore:
             raise LedgerUnusable(
                 f"{self.path} cannot record the request ({error}). Nothing is sent."
             ) from error
-        except (sqlite3.Error, OSError) as error:
-            if raised_by_handler(error):
-                raise
+        except genuine((sqlite3.Error, OSError)) as error:
             said = sqlite.said_by(error, _ADVICE, "Nothing is sent.")
             raise LedgerUnusable(f"{self.path}: {said}") from error
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from muybridge.drivers.interrupts import terminating_on_signals
 from muybridge.local.application import LocalApplication
 from muybridge.local.live import Live
 from muybridge.local.model_list import ModelList
 from muybridge.local.pages import service_pages
 from muybridge.local.result_files import ResultFiles
 from muybridge.local.server import ServerThread
+from muybridge.signals import terminating_on_signals
 from muybridge_protocol.emulator import Access, Emulator, Timing
 from muybridge_protocol.emulator.text import read_answers
 

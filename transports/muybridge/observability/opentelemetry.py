@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from muybridge import __version__
-from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.observability.facts import Fact, facts
+from muybridge.signals import ignoring_errors
 from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
     AnyEvent,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.signals import raised_by_handler
 
 _LIBRARIES = frozenset(
     {

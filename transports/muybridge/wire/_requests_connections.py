@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, connection
 
-from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.signals import raised_by_handler
 from muybridge.wire._addressing import Origin, check_addresses, request_head
 from muybridge.wire._response_body import Framing, listed
 from muybridge.wire.exchange import (

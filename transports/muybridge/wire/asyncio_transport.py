@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 
 import attrs
 
-from muybridge.drivers.interrupts import stops_at_once
+from muybridge.signals import stops_at_once
 from muybridge.wire.http1.byte_streams import Address, EventLoop
 from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport

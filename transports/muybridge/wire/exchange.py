@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import attrs
 
-from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.signals import raised_by_handler
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.http import MEBIBYTE, HttpRequest, Phase, Reason, TransportFailure
 

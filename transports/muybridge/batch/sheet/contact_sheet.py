@@ -26,7 +26,7 @@ from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import thumbnail_name
 from muybridge.batch.sqlite.journal import FOLDER
 from muybridge.batch.storable_values import encodable
-from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.signals import genuine
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
 from muybridge_protocol.records.json import read_object
@@ -71,9 +71,7 @@ def _is_sheet(path: Path) -> bool:
             return False
         with path.open(encoding="utf-8", errors="replace") as file:
             beginning = file.read(_MARKED_WITHIN)
-    except OSError as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(OSError):
         return False
     return beginning.startswith(_HEAD) and _MARK in beginning
 

@@ -12,8 +12,8 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.media.files import inspect_file
+from muybridge.signals import genuine, ignoring_errors
 from muybridge_protocol.media.facts import MediaFacts
 
 FOLDER: Final = "thumbnails"
@@ -42,9 +42,7 @@ def make_thumbnail(picture: Path, thumbnail: Path) -> None:
             with _ONE_AT_A_TIME:
                 _write(picture, facts.format, new)
             new.replace(thumbnail)
-    except Exception as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(Exception):
         # There is no Pillow, no room on the disk, or no picture in the file.
         with ignoring_errors(OSError):
             new.unlink(missing_ok=True)

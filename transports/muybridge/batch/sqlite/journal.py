@@ -55,9 +55,9 @@ from muybridge.batch.sqlite.schema import (
     VERSION,
 )
 from muybridge.batch.storable_values import storable
-from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
 from muybridge.files.durable import make_folders, sync_names
+from muybridge.signals import genuine
 from muybridge_protocol.records.convert import structure, wire_names
 from muybridge_protocol.records.json import InvalidJson
 
@@ -176,9 +176,7 @@ class SqliteJournal:
             make_folders(place, mode=0o700)
             sync_names(place)
             is_new = sqlite.create(path, patience, fill)
-        except (OSError, sqlite3.Error) as error:
-            if raised_by_handler(error):
-                raise
+        except genuine((OSError, sqlite3.Error)) as error:
             if not path.exists():
                 raise JournalUnusable(sentence(path, error)) from error
         journal = cls(folder, patience=patience)

@@ -11,8 +11,8 @@ from typing import Final
 from muybridge.batch.file_names import place, taken_names
 from muybridge.batch.journal_errors import sentence
 from muybridge.batch.stores.port import Stored, StoreUnusable
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import make_folders
+from muybridge.signals import genuine, ignoring_errors
 
 _PROBE: Final = 4096
 """Bytes that a disk must have room for."""
@@ -72,9 +72,7 @@ class FolderStore:
                 for path in (linked, probe):
                     with ignoring_errors(OSError):
                         path.unlink(missing_ok=True)
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
+        except genuine(OSError) as error:
             raise StoreUnusable(sentence(at, error)) from error
 
     def taken_names(self, saved: Path, stem: str) -> list[str]:

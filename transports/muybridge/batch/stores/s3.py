@@ -26,8 +26,8 @@ from urllib.parse import quote
 
 from muybridge.batch.stores.places import InS3
 from muybridge.batch.stores.port import StoreAway, Stored, StoreUnusable
-from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.suffixes import SUFFIXES
+from muybridge.signals import genuine
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.service import origin_of
 
@@ -206,9 +206,7 @@ class S3Store:
         """Turn an error of the library into one that says what to do, and shows no credentials."""
         try:
             yield
-        except Exception as error:
-            if raised_by_handler(error):
-                raise
+        except genuine(Exception) as error:
             raise self._told(str(error)) from None
 
     def _told(self, said: str) -> StoreUnusable:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.signals import raised_by_handler
 from muybridge.wire._addressing import Origin, check_addresses, request_head
 from muybridge.wire._proxy import Proxy, TunnelReply
 from muybridge.wire.exchange import (

@@ -1,12 +1,22 @@
-"""Interruptions from outside: signals, and exceptions that signal handlers raise.
+"""Signals: when they may interrupt, and which exceptions their handlers raise.
 
-Ctrl-C is held back while the response to a paid request is on its way. The second one stops at
-once. Exceptions from the user's own signal handlers are recognised, so that nothing mistakes them
-for network failures.
+Python runs signal handlers in the main thread, between any two instructions. So an exception that a
+handler raises appears in whatever code happens to run: in ours, in a library's, within a `finally`.
+Four rules follow:
 
-Under `asyncio.run`, Ctrl-C does not interrupt but cancels the main task, and the next one ends the
-event loop. A cancellation waits for the response anyway. So the first Ctrl-C is passed on, and the
-second one also ends that wait (`stops_at_once`).
+1. An interruption between a paid request and its response would lose the id of a task that is
+   charged. So the first Ctrl-C is held back meanwhile, and a message says why nothing happens. The
+   second one stops at once: the user knows better.
+2. Only handlers that do nothing but interrupt are held back: Python's own, trio's, and that of
+   `asyncio.run`. A handler of the program's decides for itself.
+3. What a handler raises says nothing about the code that it interrupts, whatever its class: the
+   `TimeoutError` of an alarm is an `OSError`, but not a broken connection, nor a full disk. So code
+   that interprets an exception writes `except genuine(OSError)`, which does not catch what a
+   handler raised, nor does `ignoring_errors`. Handlers are recognized by their argument: nothing
+   else is called with a frame.
+4. Under `asyncio.run`, Ctrl-C does not interrupt but cancels the main task, and the next one ends
+   the event loop. A cancellation waits for the response anyway. So the first Ctrl-C is passed on,
+   and the second one also ends that wait (`stops_at_once`).
 """
 
 from __future__ import annotations
@@ -19,12 +29,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from inspect import CO_VARARGS
 from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 if TYPE_CHECKING:
     import signal as _signal
 else:
     import _signal  # for `_interrupting`, which says why
+
+Kinds = TypeVar("Kinds", bound=type[BaseException] | tuple[type[BaseException], ...])
+"""Classes of exceptions, as an `except` names them."""
 
 _TRIO = "trio._core._ki"
 _ASYNCIO = "asyncio.runners"
@@ -273,6 +286,15 @@ def raised_by_handler(error: BaseException) -> bool:
     return _handler_traceback(error) is not None
 
 
+def genuine(kinds: Kinds) -> Kinds:
+    """Return *kinds*, or nothing if a signal handler raised the exception that is being handled.
+
+    It stands in an `except`, which evaluates it once there is an exception.
+    """
+    error = sys.exception()
+    return cast("Kinds", ()) if error is not None and raised_by_handler(error) else kinds
+
+
 def _handler_traceback(error: BaseException) -> TracebackType | None:
     """Return the part of the traceback that begins in a signal handler, if there is one."""
     below = error.__traceback__
@@ -325,6 +347,5 @@ def ignoring_errors(kind: type[Exception] = Exception) -> Generator[None, None, 
     """Ignore every exception of *kind* in the block, except from signal handlers."""
     try:
         yield
-    except kind as error:
-        if raised_by_handler(error):
-            raise
+    except genuine(kind):
+        pass
