@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from benchmarks.measuring import Benchmark, Target
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.operations.create import encode
 from muybridge_protocol.service import Service
 
@@ -47,7 +48,7 @@ def _benchmark() -> Iterator[Benchmark]:
 
     service = Service(base_url="https://api.example.com")
     requests = [
-        FAMILIES[family].parse(body)
+        parse(FAMILIES[family], body)
         for family, body in (_BODIES[i % len(_BODIES)] for i in range(LINES))
     ]
 

@@ -76,8 +76,6 @@ def listed(package: str) -> list[str]:
                 for one in imports:
                     assert isinstance(one, ast.ImportFrom)
                     names += [name.name for name in one.names if name.asname == name.name]
-            case ast.AnnAssign(ast.Name("__version__")):
-                names.append("__version__")
             case _:
                 pass
     return names

@@ -13,10 +13,9 @@ gets the saved notebook can open the link until it expires.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING
 
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.hosts import has_public_name, is_loopback
@@ -24,9 +23,6 @@ from muybridge_protocol.http import without_query
 from muybridge_protocol.iri import ascii_url
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.service import origin_of
-
-if TYPE_CHECKING:
-    from muybridge_protocol.records.tasks import Result, Task
 
 _LONGEST_TEXT = 2_000
 """Characters of a text of the service that are shown at most."""
@@ -36,44 +32,24 @@ _MEDIA = "display:block;max-width:100%;max-height:30em"
 _PRIVATE = 'referrerpolicy="no-referrer" rel="noopener noreferrer" target="_blank"'
 
 
-def task_html(task: Task) -> str:
-    """Return *task* as a piece of HTML."""
-    asked = task.requested_model
-    return _box(
-        _table(
-            ("task", task.id),
-            ("status", task.status),
-            ("error", task.error),
-            ("family", task.family),
-            ("model", task.model),
-            ("requested model", None if asked == task.model else asked),
-            ("created", _moment(task.created)),
-            ("submitted", _moment(task.submitted_at)),
-        )
-    )
+def record_html(rows: Mapping[str, object], *parts: str) -> str:
+    """Return a record as HTML: *parts* that are HTML already, and the *rows* that have a value."""
+    return f'<div style="{_BOX}">{"".join(parts)}{_table(rows)}</div>'
 
 
-def result_html(result: Result) -> str:
-    """Return *result* as a piece of HTML, with its picture or video."""
-    length = result.actual_duration
-    return _box(
-        *_media(result),
-        _table(
-            ("task", result.id),
-            ("status", result.status),
-            ("error", result.error),
-            ("family", result.family),
-            ("model", result.model),
-            ("length", None if length is None else f"{length} s"),
-            ("tokens", result.total_tokens),
-            ("created", _moment(result.created)),
-        ),
-    )
+def media_html(
+    task_id: str, links: Mapping[str, str | None], *, expires_at: int | None, is_over: bool
+) -> Iterator[str]:
+    """Yield the media of a result as HTML.
 
-
-def _media(result: Result) -> Iterator[str]:
+    Args:
+        task_id: The task's id.
+        links: The link of its picture and of its video, by these words.
+        expires_at: When the links expire, Unix seconds, or None if that is not specified.
+        is_over: Whether a result without a link will never have one, for no known reason.
+    """
     shown = False
-    for what, url in (("picture", result.image_url), ("video", result.video_url)):
+    for what, url in links.items():
         if not url:
             continue
         try:
@@ -85,7 +61,7 @@ def _media(result: Result) -> Iterator[str]:
         shown = True
         link = escape(sent)
         if is_loopback(host) or (scheme == "https" and has_public_name(host)):
-            yield _embedded(what, link, result)
+            yield _embedded(what, link, task_id)
         else:
             yield (
                 f"<p>The {what} is not loaded automatically: its link is neither https on a "
@@ -94,13 +70,13 @@ def _media(result: Result) -> Iterator[str]:
         yield f'<p><a href="{link}" {_PRIVATE}>{_text(without_query(url))}</a></p>'
     if shown:
         keep = "To keep the file, call client.download(result, &quot;folder&quot;)."
-        yield f"<p>{_until(result)} {keep}</p>"
-    elif result.is_terminal and not result.url and not result.error:
+        yield f"<p>{_until(expires_at)} {keep}</p>"
+    elif is_over and not any(links.values()):
         yield "<p>The service gave no link.</p>"
 
 
-def _embedded(what: str, link: str, result: Result) -> str:
-    described = f"The {what} of task {_text(result.id)}"
+def _embedded(what: str, link: str, task_id: str) -> str:
+    described = f"The {what} of task {_text(task_id)}"
     if what == "picture":
         missing = "where it does not show, its link has expired or cannot be reached"
         return (
@@ -113,22 +89,18 @@ def _embedded(what: str, link: str, result: Result) -> str:
     )
 
 
-def _until(result: Result) -> str:
-    ends = _moment(result.expires_at)
+def _until(expires_at: int | None) -> str:
+    ends = moment(expires_at)
     if ends is None:
         return "How long the link works is not specified; where nothing shows, it has expired."
     return f"The link works until {ends}; after that, nothing shows here."
 
 
-def _box(*parts: str) -> str:
-    return f'<div style="{_BOX}">{"".join(parts)}</div>'
-
-
-def _table(*rows: tuple[str, object]) -> str:
+def _table(rows: Mapping[str, object]) -> str:
     lines = (
         f'<tr><th scope="row" style="text-align:left">{name}</th>'
         f'<td style="text-align:left"><bdi>{_text(str(value))}</bdi></td></tr>'
-        for name, value in rows
+        for name, value in rows.items()
         if value is not None and value != ""
     )
     return f"<table>{''.join(lines)}</table>"
@@ -138,7 +110,7 @@ def _text(text: str) -> str:
     return escape(readable(text, _LONGEST_TEXT))
 
 
-def _moment(seconds: float | None) -> str | None:
+def moment(seconds: float | None) -> str | None:
     """Return Unix *seconds* as a date and time, or unchanged if there is no such date."""
     if seconds is None:
         return None

@@ -19,6 +19,7 @@ from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES, Family
 from muybridge_protocol.families.examples import examples
 from muybridge_protocol.families.references import media_fields
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import Kind
 
@@ -59,7 +60,7 @@ def animating(url: str) -> list[MediaRequest]:
                 # A frame may need the other one. A model may not take the field.
                 for others in ((), ("first_image",), ("last_image",)):
                     if family.check(with_picture(family, body, PUBLIC, wire, *others)).ok:
-                        found.append(family.parse(with_picture(family, body, url, wire, *others)))
+                        found.append(parse(family, with_picture(family, body, url, wire, *others)))
                         break
     return found
 

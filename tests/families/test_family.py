@@ -19,6 +19,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.rules.relations import Alias, Ineffective, Requires
 from muybridge_protocol.rules.values import Between, Kind, Text, one_of
 
@@ -293,18 +294,21 @@ def test_names_are_json_strings(wire: Any) -> None:
 def test_requests_are_parsed() -> None:
     """A body becomes its typed request, with what is unknown in `extra`."""
     body = {"model": "videos", "prompt": "a horse", "duration": 5, "ratio": "1:1"}
-    request = VideosRequest.family.parse(body, extra={"mane": "long"})
+    request = parse(VideosRequest.family, body, extra={"mane": "long"})
     assert isinstance(request, VideosRequest)
     assert request.to_body() == {**body, "mane": "long"}
     assert request.extra == {"mane": "long"}
     assert request.model == "videos"
     for wrong in ({**body, "colour": "bay"}, {**body, "model": "film"}):
         with pytest.raises(InvalidRequest) as caught:
-            VideosRequest.family.parse(wrong)
+            parse(VideosRequest.family, wrong)
         assert caught.value.family == "videos"
         assert len(caught.value.problems) == 1
-    kept = VideosRequest.family.parse(
-        {**body, "colour": "bay", "model": "film"}, extra={"mane": "long"}, keep_unknown=True
+    kept = parse(
+        VideosRequest.family,
+        {**body, "colour": "bay", "model": "film"},
+        extra={"mane": "long"},
+        keep_unknown=True,
     )
     assert kept.extra == {"colour": "bay", "mane": "long"}
     assert isinstance(kept, VideosRequest)
@@ -313,7 +317,7 @@ def test_requests_are_parsed() -> None:
 
 def test_a_family_without_models_takes_any() -> None:
     """Where the models are not shown, a name is a plain string."""
-    request = VidmRequest.family.parse({"model": "anything", "prompt": "a horse"})
+    request = parse(VidmRequest.family, {"model": "anything", "prompt": "a horse"})
     assert isinstance(request, VidmRequest)
     assert request.model == "anything"
 

@@ -25,6 +25,7 @@ from muybridge import (
 )
 from muybridge_protocol.families import FAMILIES, find_family
 from muybridge_protocol.families.references import media_fields
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.media.kinds import MediaKind
 
 from .corpus import picture, sound, video
@@ -289,10 +290,10 @@ def test_files_are_checked_with_the_request(
 
     fields = {"prompt": "A horse", **{wire: put(value) for wire, value in body.items()}}
     if not message:
-        FAMILIES[family].parse(fields)
+        parse(FAMILIES[family], fields)
         return
     with pytest.raises(InvalidRequest) as caught:
-        FAMILIES[family].parse(fields)
+        parse(FAMILIES[family], fields)
     (problem,) = caught.value.problems
     assert (problem.rule, problem.message) == ("media", message)
     assert problem.accepted.startswith(accepted)
@@ -318,7 +319,7 @@ def test_paths_say_how_to_send_them() -> None:
     """A path in place of a URL is refused, and the error says how to send the file."""
     for value in (Path("horse.png"), b"horse"):
         with pytest.raises(InvalidRequest, match=r"muybridge\.load_media"):
-            FAMILIES["imga"].parse({"model": "imga", "prompt": "-", "image_urls": [value]})
+            parse(FAMILIES["imga"], {"model": "imga", "prompt": "-", "image_urls": [value]})
     with pytest.raises(InvalidRequest) as caught:
         ImgaRequest(model="imga", prompt="-", image_urls=["horse.png"])
     assert "use an http(s) URL" in str(caught.value)

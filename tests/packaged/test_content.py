@@ -68,7 +68,7 @@ def test_metadata(content: dict[str, bytes]) -> None:
     metadata = Metadata.from_email(raw, validate=True)
     assert (metadata.name, str(metadata.version)) == ("muybridge", PROJECT["version"])
     assert (
-        f'__version__: Final = "{PROJECT["version"]}"' in content["muybridge/__init__.py"].decode()
+        f'__version__: Final = "{PROJECT["version"]}"' in content["muybridge/version.py"].decode()
     )
     assert metadata.license_expression == "MIT"
     assert str(metadata.requires_python) == PROJECT["requires-python"]

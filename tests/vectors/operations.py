@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import (
     Create,
@@ -50,7 +51,7 @@ def begin(told: Told, *, now: float = NOW, seed: int = 0) -> Operation[Any]:
     task = Task(**told["task"]) if "task" in told else Task(id="")
     match told["kind"]:
         case "create":
-            request = FAMILIES[told["family"]].parse(told["input"])
+            request = parse(FAMILIES[told["family"]], told["input"])
             return Create.start(request, SERVICE, now=now, wall=WALL, seed=seed)
         case "poll":
             options = {name: told[name] for name in ("wait", "poll_interval") if name in told}

@@ -15,6 +15,7 @@ from typing import Any
 
 from muybridge_protocol.errors import InvalidRequest, ServiceError
 from muybridge_protocol.families import Unlisted, find_family
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
@@ -160,7 +161,7 @@ def begin(told: Json, start: Json, service: Service) -> Any:
     now, wall, seed = start["now"], start["wall"], start["seed"]
     match told["kind"]:
         case "create":
-            request = find_family(told["family"]).parse(told["input"])
+            request = parse(find_family(told["family"]), told["input"])
             return Create.start(request, service, now=now, wall=wall, seed=seed)
         case "poll":
             return Poll.start(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AsyncContentStream as AsyncContentStream,
         AsyncTextStream as AsyncTextStream,
     )
+    from muybridge.drivers.trio_outcomes import TrioOutcomes as TrioOutcomes
     from muybridge.files.inline_media import load_media as load_media
     from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.sidecar import Sidecar as Sidecar, SidecarFailed as SidecarFailed
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
         OnceUnderWay as OnceUnderWay,
     )
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
-    from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
+    from muybridge.trio_client import TrioClient as TrioClient
+    from muybridge.version import __version__ as __version__
     from muybridge.wire.asyncio_transport import AsyncioTransport as AsyncioTransport
     from muybridge.wire.httpx2_transport import Httpx2Transport as Httpx2Transport
     from muybridge.wire.requests_transport import RequestsTransport as RequestsTransport
@@ -128,21 +130,21 @@ if TYPE_CHECKING:
     )
     from muybridge_protocol.text.stream_reader import StreamInterrupted as StreamInterrupted
 
-__version__: Final = "0.1.0"
-
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
     "muybridge.async_client": Home("AsyncClient"),
     "muybridge.client": Home("Client Outcomes"),
     "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
+    "muybridge.drivers.trio_outcomes": Home("TrioOutcomes"),
     "muybridge.files.inline_media": Home("load_media"),
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
     "muybridge.ledger.budget": Home("Budget"),
     "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
     "muybridge.text_client": Home("ContentStream TextStream"),
-    "muybridge.trio_client": Home("TrioClient TrioOutcomes"),
+    "muybridge.trio_client": Home("TrioClient"),
+    "muybridge.version": Home("__version__"),
     "muybridge.wire.asyncio_transport": Home("AsyncioTransport"),
     "muybridge.wire.httpx2_transport": Home("Httpx2Transport", extra="httpx2", needs="httpcore2"),
     "muybridge.wire.requests_transport": Home("RequestsTransport"),
@@ -178,7 +180,6 @@ _HOMES: Final = {
         "UsageMetadata collect"
     ),
     "muybridge_protocol.text.stream_reader": Home("StreamInterrupted"),
-    "muybridge": Home("__version__"),
 }
 _LAZY: Final = LazyNames(__name__, _HOMES)
 

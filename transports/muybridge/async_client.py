@@ -168,7 +168,7 @@ class AsyncClient(BaseClient):
 
             runtime = TrioRuntime(self._wall)
             if transport is None:
-                from muybridge import TrioTransport  # noqa: PLC0415  it loads ssl
+                from muybridge.wire.trio_transport import TrioTransport  # noqa: PLC0415  it loads ssl
 
                 transport = TrioTransport()
         else:
@@ -176,7 +176,7 @@ class AsyncClient(BaseClient):
 
             runtime = AsyncioRuntime(self._wall)
             if transport is None:
-                from muybridge import AsyncioTransport  # noqa: PLC0415  as above
+                from muybridge.wire.asyncio_transport import AsyncioTransport  # noqa: PLC0415  as above
 
                 transport = AsyncioTransport()
         return Driver(
@@ -190,7 +190,7 @@ class AsyncClient(BaseClient):
 
     def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
         if self._find_event_loop()[0] == "trio":
-            from muybridge import TrioOutcomes  # noqa: PLC0415  as above
+            from muybridge.drivers.trio_outcomes import TrioOutcomes  # noqa: PLC0415  as above
 
             return TrioOutcomes(run, self._driver, workers, names)
         return super()._outcomes(run, workers, names)

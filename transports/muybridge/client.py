@@ -641,6 +641,6 @@ class Outcomes(BlockingIterator["Outcome"]):
 
 
 def _default_transport() -> Transport:
-    from muybridge import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge.wire.requests_transport import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
 
     return RequestsTransport()

@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self
-
-import trio
+from typing import TYPE_CHECKING, Never
 
 from muybridge.async_client import AsyncClient
-from muybridge.drivers.outcomes import AsyncOutcomes
 
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Work
+    from muybridge.drivers.trio_outcomes import TrioOutcomes
     from muybridge_protocol.operations.defaults import CONCURRENCY
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT
-
-
-class TrioOutcomes(AsyncOutcomes):
-    """The outcomes of a run under trio. Ctrl-C cannot leave its nursery open."""
-
-    # Trio could not continue.
-    @trio.lowlevel.enable_ki_protection
-    async def __aenter__(self) -> Self:
-        return await super().__aenter__()
-
-    @trio.lowlevel.enable_ki_protection
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await super().__aexit__(kind, error, traceback)
 
 
 class TrioClient(AsyncClient):

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.media.inline import LOAD, InlineMedia, file_within
 from muybridge_protocol.rules.files import (
@@ -47,7 +46,6 @@ from muybridge_protocol.rules.values import (
 )
 
 if TYPE_CHECKING:
-    from muybridge_protocol.families.request import MediaRequest
     from muybridge_protocol.rules.media import MediaRule
     from muybridge_protocol.rules.relations import Alias, Ineffective, Relation
 
@@ -251,12 +249,12 @@ class Family:
     makes_audio: bool = False
     media_rules: tuple[MediaRule, ...] = ()
 
-    request: type[MediaRequest] = attrs.field(init=False, repr=False)
+    request: type[Any] = attrs.field(init=False, repr=False)
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
     _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
     _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
 
-    def tie_to(self, request: type[MediaRequest], fields: tuple[Field, ...]) -> None:
+    def tie_to(self, request: type[object], fields: tuple[Field, ...]) -> None:
         """Complete the family with its request class, once, when that class is declared."""
         # The class is frozen for everybody else.
         object.__setattr__(self, "request", request)
@@ -388,41 +386,6 @@ class Family:
             and (complaint := rule.out_of_reach(body[field.wire], own)) is not None
         )
 
-    def parse(
-        self,
-        body: Mapping[str, object],
-        *,
-        extra: Mapping[str, object] | None = None,
-        keep_unknown: bool = False,
-    ) -> MediaRequest:
-        """Return the typed request for *body*, given by wire names.
-
-        Args:
-            body: The fields as they would be sent.
-            extra: Additional fields that are sent unchecked.
-            keep_unknown: Whether to allow fields and models that the tables do not know, as
-                `extra` and `Unlisted`.
-
-        Raises:
-            InvalidRequest: The service would reject the request.
-        """
-        body = self.plain(body)
-        report = self.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
-        if not report.ok:
-            raise InvalidRequest(self.name, report.problems)
-        arguments: dict[str, Any] = {}
-        unknown: dict[str, object] = {}
-        for wire, value in body.items():
-            known = self.field(wire)
-            if known is None:
-                unknown[wire] = value
-            elif wire == "model" and isinstance(value, str) and self._is_unlisted(value):
-                arguments["model"] = Unlisted(value)
-            else:
-                arguments[known.name] = value
-        arguments["extra"] = {**unknown, **(extra or {})}
-        return self.request(**arguments)
-
     def plain(self, body: Mapping[str, object]) -> dict[str, object]:
         """Return *body*, as a user gave it, with its numbers as they are sent."""
         kinds = {wire: field.kind for wire, field in self._fields_by_wire.items()}
@@ -431,7 +394,8 @@ class Family:
             for wire, value in body.items()
         }
 
-    def _is_unlisted(self, model: str) -> bool:
+    def is_unlisted(self, model: str) -> bool:
+        """Whether the family's tables do not have *model*."""
         return bool(self.models) and model not in self._models_by_name
 
     def _without_aliases(

@@ -37,7 +37,9 @@ from muybridge_protocol.rules.values import (
 )
 
 if TYPE_CHECKING:
-    from muybridge_protocol.estimates import Estimate, PriceList, Quantities
+    from muybridge_protocol.estimates.estimate import Estimate
+    from muybridge_protocol.estimates.price_list import PriceList
+    from muybridge_protocol.estimates.quantities import Quantities
     from muybridge_protocol.rules.relations import Alias
 
 
@@ -178,8 +180,7 @@ class MediaRequest:
             InvalidRequest: The service would reject the request.
         """
         check_type("body", body, Mapping, "a mapping of fields by their names on the wire")
-        request = cls.family.parse(body, keep_unknown=keep_unknown)
-        return typing.cast("Self", request)
+        return typing.cast("Self", parse(cls.family, body, keep_unknown=keep_unknown))
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
@@ -219,6 +220,44 @@ class MediaRequest:
         if old is not None:
             object.__setattr__(self, field.name, old)
             object.__setattr__(self, legacy.name, None)
+
+
+def parse(
+    family: Family,
+    body: Mapping[str, object],
+    *,
+    extra: Mapping[str, object] | None = None,
+    keep_unknown: bool = False,
+) -> MediaRequest:
+    """Return the typed request of *family* for *body*, given by wire names.
+
+    Args:
+        family: The request's family.
+        body: The fields as they would be sent.
+        extra: Additional fields that are sent unchecked.
+        keep_unknown: Whether to allow fields and models that the tables do not know, as
+            `extra` and `Unlisted`.
+
+    Raises:
+        InvalidRequest: The service would reject the request.
+    """
+    body = family.plain(body)
+    report = family.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
+    if not report.ok:
+        raise InvalidRequest(family.name, report.problems)
+    arguments: dict[str, Any] = {}
+    unknown: dict[str, object] = {}
+    for wire, value in body.items():
+        known = family.field(wire)
+        if known is None:
+            unknown[wire] = value
+        elif wire == "model" and isinstance(value, str) and family.is_unlisted(value):
+            arguments["model"] = Unlisted(value)
+        else:
+            arguments[known.name] = value
+    arguments["extra"] = {**unknown, **(extra or {})}
+    request: MediaRequest = family.request(**arguments)
+    return request
 
 
 def _as_json(value: object) -> object:

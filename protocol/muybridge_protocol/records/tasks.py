@@ -196,9 +196,21 @@ class Task:
 
     def _repr_html_(self) -> str:
         """Return the task as HTML for a notebook: status, model and error."""
-        from muybridge_protocol.notebook import task_html  # noqa: PLC0415  for notebooks alone
+        from muybridge_protocol.notebook import moment, record_html  # noqa: PLC0415  for notebooks alone
 
-        return task_html(self)
+        requested = self.requested_model
+        return record_html(
+            {
+                "task": self.id,
+                "status": self.status,
+                "error": self.error,
+                "family": self.family,
+                "model": self.model,
+                "requested model": None if requested == self.model else requested,
+                "created": moment(self.created),
+                "submitted": moment(self.submitted_at),
+            }
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -288,9 +300,26 @@ class Result:
         Unlike `repr`, it contains the whole link, which anybody who gets the saved notebook can
         open until it expires.
         """
-        from muybridge_protocol.notebook import result_html  # noqa: PLC0415  for notebooks alone
+        from muybridge_protocol.notebook import media_html, moment, record_html  # noqa: PLC0415  as above
 
-        return result_html(self)
+        media = media_html(
+            self.id,
+            {"picture": self.image_url, "video": self.video_url},
+            expires_at=self.expires_at,
+            is_over=self.is_terminal and not self.error,
+        )
+        length = self.actual_duration
+        rows: dict[str, Any] = {
+            "task": self.id,
+            "status": self.status,
+            "error": self.error,
+            "family": self.family,
+            "model": self.model,
+            "length": None if length is None else f"{length} s",
+            "tokens": self.total_tokens,
+            "created": moment(self.created),
+        }
+        return record_html(rows, *media)
 
 
 def retained_until(record: Task | Result) -> int | None:

@@ -29,7 +29,7 @@ from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.families.family import OwnLinks, any_link
-from muybridge_protocol.families.request import with_loading
+from muybridge_protocol.families.request import parse, with_loading
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
 from muybridge_protocol.rules.files import IN_FIELDS, FileForms
@@ -378,7 +378,7 @@ def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:
         return "", item
     fields = read_fields(item, folder)
     try:
-        return fields.name, fields.family.parse(fields.body, extra=fields.extra)
+        return fields.name, parse(fields.family, fields.body, extra=fields.extra)
     except InvalidRequest as error:
         raise WrongItem(*told_all(error.problems, fields.family, folder)) from None
 

@@ -17,6 +17,7 @@ from muybridge.batch.runner_files import UNFINISHED, KeptReply, ReplySlot
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.families import MediaRequest, find_family
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create
 from muybridge_protocol.records.candidates import find_id
@@ -227,7 +228,7 @@ def request_of(entry: Entry) -> MediaRequest:
     """Return the request of *entry*, whose warnings were shown when it was journaled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return find_family(entry.family).parse(read_object(entry.body), keep_unknown=True)
+        return parse(find_family(entry.family), read_object(entry.body), keep_unknown=True)
 
 
 def _what(error: ServiceError) -> str:

@@ -36,6 +36,7 @@ from muybridge_protocol.estimates import (
 )
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import any_link
+from muybridge_protocol.families.request import parse
 
 if TYPE_CHECKING:
     from muybridge.ledger import Budget, BudgetUse, Ledger
@@ -164,7 +165,7 @@ def _first_of_each(
     for family, body in requests:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were shown when the item was checked
-            name, _ = name_of_identical(find_family(family).parse(body, keep_unknown=True))
+            name, _ = name_of_identical(parse(find_family(family), body, keep_unknown=True))
         found[name] += 1
         if found[name] == 1:
             yield family, body

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from muybridge import __version__
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.signals import ignoring_signals
+from muybridge.version import __version__
 
 _COMMANDS = {
     "demo": "demo",

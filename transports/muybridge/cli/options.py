@@ -19,6 +19,7 @@ from muybridge.configuration import PRICES_VARIABLE
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
 from muybridge_protocol.families.family import any_link
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.rules.files import FileForms
 from muybridge_protocol.rules.media_urls import MediaUrl
@@ -134,7 +135,7 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
     found = (problem for problem in report.problems if problem.field not in unread)
     if problems or wrong_files or not report.ok:
         raise InvalidRequest(family.name, (*problems, *wrong_files, *found))
-    return family.parse(body, extra=extra)
+    return parse(family, body, extra=extra)
 
 
 def _with_files(

@@ -19,6 +19,7 @@ from muybridge.cli.options import insecure_downloads
 from muybridge.cli.request_files import folder_of, items, path_of
 from muybridge_protocol.errors import IgnoredSetting
 from muybridge_protocol.families.references import problems_of_files
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.records.json import JsonObject, as_object
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _check_media(client: Client, fields: ItemFields) -> MediaReport:
     with warnings_module.catch_warnings():
         # The line has them already.
         warnings_module.simplefilter("ignore", IgnoredSetting)
-        return client.check(fields.family.parse(fields.body, extra=fields.extra))
+        return client.check(parse(fields.family, fields.body, extra=fields.extra))
 
 
 def _media_finding(finding: Finding) -> tuple[str, str]:

@@ -18,6 +18,8 @@ from muybridge.signals import ignoring_errors
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
     Ambiguous,
+    CallInfo,
+    CallKind,
     DownloadProgress,
     Event,
     Polled,
@@ -38,8 +40,6 @@ from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
     CallEnded,
-    CallInfo,
-    CallKind,
     ExchangeFailed,
     ReplyBegan,
     ReplyReceived,

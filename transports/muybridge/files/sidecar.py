@@ -23,6 +23,7 @@ import attrs
 
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.signals import genuine, ignoring_errors
+from muybridge.version import __version__
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.records.convert import attributes
@@ -149,8 +150,6 @@ def has_sidecar(path: Path, sha256: str) -> bool:
 
 
 def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
-    from muybridge import __version__  # noqa: PLC0415  it imports this
-
     created, request = about.task, about.request
     same = created is not None and (task is None or task.id == created.id)
     tasks = [known for known in (created if same else None, task) if known is not None]

@@ -17,7 +17,7 @@ from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import Family, any_link
 from muybridge_protocol.families.naming import python_names, with_names, with_places
-from muybridge_protocol.families.request import MediaRequest, with_loading
+from muybridge_protocol.families.request import MediaRequest, parse, with_loading
 from muybridge_protocol.rules.files import IN_FIELDS
 from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array, shown
@@ -64,7 +64,7 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
         names = {wire: name for wire, name in python_names(known).items() if name in given}
         told = with_loading((*wrong_files, *found), known, IN_FIELDS)
         raise InvalidRequest(known.name, (*wrong, *with_names(told, names)))
-    return known.parse(body, extra=extra)
+    return parse(known, body, extra=extra)
 
 
 def _in_mapping(problem: Problem) -> Problem:

@@ -17,15 +17,14 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from muybridge import __version__
 from muybridge.observability.facts import Fact, facts
 from muybridge.signals import ignoring_errors
-from muybridge_protocol.events import DownloadProgress
+from muybridge.version import __version__
+from muybridge_protocol.events import CallInfo, DownloadProgress
 from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
     CallEnded,
-    CallInfo,
     ExchangeFailed,
     ReplyBegan,
     ReplyReceived,

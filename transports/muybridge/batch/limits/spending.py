@@ -27,6 +27,7 @@ from muybridge.batch.journal_errors import OverBudget, UnknownAmount
 from muybridge.ledger.budget import KNOWN_BY, Amounts, Budget, BudgetUse, Measure
 from muybridge_protocol.estimates import PriceList, Sum, estimate_of
 from muybridge_protocol.families import find_family
+from muybridge_protocol.families.request import parse
 
 
 @attrs.frozen
@@ -85,7 +86,7 @@ def needs_of(item: NewItem, prices: PriceList | None) -> Amounts:
     """Return what the create of *item* consumes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the item was checked
-        wanted = find_family(item.family).parse(item.body, keep_unknown=True).quantities()
+        wanted = parse(find_family(item.family), item.body, keep_unknown=True).quantities()
     return {
         Measure.CREATES: Decimal(wanted.creates),
         Measure.PICTURES: None if wanted.pictures is None else Decimal(wanted.pictures),
