@@ -34,8 +34,6 @@ def needed_by(module: str) -> Iterator[str]:
     waiting: list[ast.AST] = [ast.parse(MODULES[module].read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
-        if module == "muybridge_protocol.errors" and isinstance(node, ast.If):
-            continue  # it names records in annotations, and they raise its errors
         waiting += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom):
             package = module if module in PACKAGES else module.rpartition(".")[0]

@@ -132,7 +132,8 @@ def _home(module: str, name: str, value: Any) -> str:
         # A package exports what its modules define only if it says so.
         if origin in MODULES and name in public_names(import_module(origin)):
             return origin
-        return module
+        exporting = (one for one in STABLE[1:] if getattr(import_module(one), name, None) is value)
+        return next((one for one in exporting if name in public_names(import_module(one))), module)
     others = (other for other in STABLE if other != module and name in _own_data(other))
     return next(others, module) if name not in _own_data(module) else module
 

@@ -14,7 +14,7 @@ contain signed links, so that neither `repr` nor `args` shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,81 +22,70 @@ import attrs
 
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
-from muybridge_protocol.problems import list_problems
+from muybridge_protocol.local_errors import (
+    IgnoredSetting,
+    InvalidAddress,
+    InvalidIdentifier,
+    InvalidKey,
+    InvalidRequest,
+    InvalidToken,
+    LocalError,
+    MuybridgeError,
+    NameChanged,
+    PlainHttpWarning,
+    PollingTooOften,
+    UnknownFamily,
+    WrongSuffix,
+)
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import shown, shown_seconds
 
 if TYPE_CHECKING:
     from muybridge_protocol.records.tasks import Result, Task
-    from muybridge_protocol.rules.values import Problem
+
+__all__ = [
+    "AssetDeleteFailed",
+    "AssetDeletePresumed",
+    "AssetDeleteUnknown",
+    "AssetError",
+    "CreateAmbiguous",
+    "DownloadFailed",
+    "Forbidden",
+    "IgnoredSetting",
+    "InvalidAddress",
+    "InvalidIdentifier",
+    "InvalidKey",
+    "InvalidRequest",
+    "InvalidToken",
+    "LinkExpired",
+    "LocalError",
+    "MuybridgeError",
+    "NameChanged",
+    "NotCompleted",
+    "NotSent",
+    "OverBudget",
+    "PlainHttpWarning",
+    "PollingTooOften",
+    "ProtocolViolation",
+    "RateLimited",
+    "Refused",
+    "ResultExpired",
+    "ResultIncomplete",
+    "ServiceError",
+    "ServiceUnreachable",
+    "TaskCancelled",
+    "TaskEnded",
+    "TaskFailed",
+    "TaskNotFound",
+    "TextAmbiguous",
+    "Unauthorized",
+    "UnknownFamily",
+    "WaitTimeout",
+    "WrongSuffix",
+]
 
 _SENTENCE_LIMIT = 2_000
 """Longest sentence in a message, in characters: it may quote the service."""
-
-
-class MuybridgeError(Exception):
-    """Base class of every error that this library raises on purpose."""
-
-
-class IgnoredSetting(UserWarning):
-    """A setting was accepted, but the service ignores or overrides it."""
-
-
-class PlainHttpWarning(UserWarning):
-    """The API key is sent in clear text."""
-
-
-class NameChanged(UserWarning):
-    """A result was saved under another name, because a file has the given one already."""
-
-
-class WrongSuffix(UserWarning):
-    """A result was saved under a name whose suffix is that of another format."""
-
-
-class PollingTooOften(UserWarning):
-    """The poll interval is below the minimum that the service states."""
-
-
-class LocalError(MuybridgeError, ValueError):
-    """The mistake was found on this machine, and nothing was sent."""
-
-
-class InvalidRequest(LocalError):
-    """The service would reject the request.
-
-    Args:
-        family: The request's family.
-        problems: Every problem found.
-    """
-
-    def __init__(self, family: str, problems: Iterable[Problem]) -> None:
-        self.family = family
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__(family, self.problems)
-
-    def __str__(self) -> str:
-        return list_problems(self.problems, f"the {self.family} request")
-
-
-class UnknownFamily(LocalError):
-    """The service has no family with that name."""
-
-
-class InvalidKey(LocalError):
-    """The API key is missing, or cannot be sent as it is. The message never contains it."""
-
-
-class InvalidIdentifier(LocalError):
-    """A task id, asset id or model name cannot be part of a path."""
-
-
-class InvalidAddress(LocalError):
-    """A base URL, path or download URL cannot be used."""
-
-
-class InvalidToken(LocalError):
-    """A task token cannot be read."""
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

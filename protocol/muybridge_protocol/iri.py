@@ -7,7 +7,7 @@ import unicodedata
 from typing import Final
 from urllib.parse import quote
 
-from muybridge_protocol.errors import InvalidAddress
+from muybridge_protocol.local_errors import InvalidAddress
 
 _PARTS: Final = r"(?s)([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*)(.*)"
 _ENCODED: Final = " \\"

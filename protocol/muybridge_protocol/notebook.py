@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from html import escape
 
-from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.http import without_query
 from muybridge_protocol.iri import ascii_url
+from muybridge_protocol.local_errors import InvalidAddress
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.service import origin_of
 

@@ -26,7 +26,6 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
-from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
 from muybridge_protocol.hosts import (
     ends_in_number,
     is_clear_text,
@@ -44,6 +43,7 @@ from muybridge_protocol.identifiers import (
     shown_id,
 )
 from muybridge_protocol.iri import ascii_url
+from muybridge_protocol.local_errors import InvalidAddress, InvalidIdentifier, InvalidKey
 from muybridge_protocol.records.json import truncated
 
 __all__ = [

@@ -28,10 +28,10 @@ from typing import Final, cast
 
 import attrs
 
-from muybridge_protocol.errors import LocalError
 from muybridge_protocol.estimates.price_entry import EXAMPLE, did_you_mean, read_price
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Key, Price
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.rules.values import shown
 

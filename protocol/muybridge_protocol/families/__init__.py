@@ -13,7 +13,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from muybridge_protocol.errors import InvalidRequest, UnknownFamily
 from muybridge_protocol.families.family import (
     Billing,
     Family,
@@ -26,6 +25,7 @@ from muybridge_protocol.families.family import (
 )
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.local_errors import InvalidRequest, UnknownFamily
 from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:

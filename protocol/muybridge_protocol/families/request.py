@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, datacla
 import attrs
 
 from muybridge_protocol.arguments import check_type
-from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Unlisted, any_link
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.rules.files import FILE_TEXT, IN_PYTHON, FileForms, file_text
 from muybridge_protocol.rules.media_urls import MediaUrl

@@ -22,10 +22,10 @@ from typing import Any
 import attrs
 
 from muybridge_protocol.arguments import check_type
-from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
+from muybridge_protocol.local_errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.records.convert import View, ours, structure, unstructure, wire, wire_names
 from muybridge_protocol.records.json import InvalidJson, JsonObject, one_line, read_object, readable
 from muybridge_protocol.records.lenient import (
