@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from muybridge.cli.estimate import Wrong, estimates_of
-from muybridge_protocol.estimates import Totals
+from muybridge.verbs.estimation import estimate
 
 from .conftest import Invoke
 
@@ -206,7 +205,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
     file: Any = Lines(800, line)
     tracemalloc.start()
     try:
-        totals = Totals.of(estimates_of(file, None, Wrong()))
+        totals = estimate(file).totals
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -32,14 +32,14 @@ def save_files(invocation: Invocation, answer: GenerateContentResponse) -> list[
     saved: list[Path] = []
     for part in _parts(answer):
         if part.inline_data is not None and not part.thought:
-            path = _place(invocation.output, part.inline_data, first=not saved)
+            path = _place(invocation.presentation.output, part.inline_data, first=not saved)
             _write(path, part.inline_data.data)
-            if invocation.output is not None and not saved:
+            if invocation.presentation.output is not None and not saved:
                 suffix = suffix_for(part.inline_data.data[:BEGINNING], part.inline_data.mime_type)
-                warn_of_name(invocation.output, path, suffix)
+                warn_of_name(invocation.presentation.output, path, suffix)
             saved.append(path)
             invocation.progress.say(f"saved {path} ({len(part.inline_data.data):,} bytes)")
-    if saved and invocation.output is None:
+    if saved and invocation.presentation.output is None:
         invocation.progress.say("-o PATH saves them elsewhere")
     return saved
 
@@ -57,7 +57,7 @@ def report_others(invocation: Invocation, answer: GenerateContentResponse) -> No
         *kinds,
         *([f"{len(answer.candidates)} candidates"] if len(answer.candidates) > 1 else []),
     ]
-    if others and not invocation.json:
+    if others and not invocation.presentation.json:
         told = readable(", ".join(others), 200)
         invocation.progress.say(f"the answer also contains {told}: --json shows everything")
 

@@ -34,11 +34,11 @@ def delete(invocation: Invocation, asset_id: str, *, yes: bool) -> None:
 
     With --json: {ok, asset_id}.
     """
-    invocation.pays = True
+    invocation.note(pays=True)
     if not yes and sys.stdin.isatty():
         click.confirm(f"Delete asset {asset_id} permanently?", abort=True, err=True)
-    with invocation.client(exchange_timeout=invocation.timeout) as client:
+    with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
         client.delete_asset(asset_id)
     say(f"asset {asset_id} is deleted")
-    if invocation.json:
+    if invocation.presentation.json:
         document({"ok": True, "asset_id": asset_id})

@@ -31,6 +31,7 @@ from muybridge.cli.batch_reports import (
     show_shared,
     summary_record,
 )
+from muybridge.cli.connection import PERMISSIONS, Connection, words_of
 from muybridge.cli.errors import (
     AMBIGUOUS,
     DONE,
@@ -42,11 +43,8 @@ from muybridge.cli.errors import (
 )
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import (
-    LIMIT_NAMES,
-    PERMISSIONS,
     Invocation,
     pass_invocation,
-    say_next_command,
 )
 from muybridge.cli.options import (
     BATCH_WAITING,
@@ -61,6 +59,7 @@ from muybridge.cli.options import (
     local,
     rate_limit,
 )
+from muybridge.cli.spending import LIMIT_NAMES
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
 from muybridge.cli.workers import submit
@@ -154,8 +153,9 @@ def run(
     counts, exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as in
     `muybridge estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    invocation.refuse_with_local("base_url", "api_key_file")
-    if dedupe and invocation.local:
+    connection = invocation.connection
+    connection.refuse_with_local("base_url", "api_key_file")
+    if dedupe and connection.local:
         raise click.UsageError(
             "--dedupe cannot be combined with --local, because the local "
             "service ends with the command"
@@ -168,15 +168,15 @@ def run(
         limit=limit,
         dedupe=dedupe,
         rate=rate,
-        asks=not (yes or invocation.local) and sys.stdin.isatty() and sys.stderr.isatty(),
-        prices=invocation.read_prices(),
+        asks=not (yes or connection.local) and sys.stdin.isatty() and sys.stderr.isatty(),
+        prices=invocation.spending.read_prices(),
     )
     if dry_run:
         with journal_errors(context, invocation):
             show_preview(invocation, chosen.preview(), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
-    invocation.resuming = partial(_command, chosen)
+    invocation.note(resuming=partial(_command, chosen))
     with journal_errors(context, invocation), ExitStack() as ending:
         try:
             report = _run(chosen)
@@ -225,22 +225,21 @@ class _Chosen:
             limit=self.limit,
             dedupe=self.dedupe,
             prices=self.prices,
-            local=self.invocation.local,
-            budget=self.invocation.read_budget(),
-            ledger=self.invocation.ledger,
-            service=self.invocation.unopened_service(),
+            local=self.invocation.connection.local,
+            budget=self.invocation.spending.read_budget(),
+            ledger=self.invocation.spending.ledger,
+            service=self.invocation.connection.unopened_service(),
         )
 
 
 def _run(chosen: _Chosen) -> Report:
     """Run the batch, and show what happens meanwhile."""
     invocation = chosen.invocation
-    from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
 
     with ExitStack() as stack:
         try:
-            client = stack.enter_context(Client(**invocation.client_settings(stack)))
+            client = invocation.open_client(stack)
         except LocalError as error:
             _check_file_too(chosen.file, error)
             raise
@@ -248,18 +247,18 @@ def _run(chosen: _Chosen) -> Report:
         others = _at_work(chosen.out)
         if others:
             say(f"{others}. The runs share its items, and their --concurrency adds up.")
-        report = stack.enter_context(reporting(json=invocation.json))
+        report = stack.enter_context(reporting(json=invocation.presentation.json))
         stack.enter_context(invocation.log())
         return batches.run(
             client,
             chosen.file,
             chosen.out,
             concurrency=chosen.concurrency,
-            timeout=invocation.wait_timeout,
+            timeout=invocation.connection.wait_timeout,
             on_event=report,
-            local=invocation.local,
+            local=invocation.connection.local,
             limit=limit,
-            sidecar=invocation.sidecar,
+            sidecar=invocation.presentation.sidecar,
             dedupe=chosen.dedupe,
             rate=chosen.rate,
         )
@@ -309,7 +308,7 @@ def status(
             shared = batches.shared_status(batches.SharedBatch(journal, folder))
             show_shared(context, invocation, shared)
         report = batches.status(folder)
-    invocation.resuming = partial(_command_for, folder)
+    invocation.note(resuming=partial(_command_for, folder))
     _finish(context, invocation, report)
 
 
@@ -342,7 +341,7 @@ def _finish(
     """Report the state of the batch, and exit with the code for it."""
     state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
-    if invocation.json:
+    if invocation.presentation.json:
         sheet = None if report.sheet is None else str(report.sheet)
         long_document({**summary_record(code, counts, report.entries), "sheet": sheet})
     say_reasons(report.entries, stopped=report.stopped)
@@ -350,7 +349,7 @@ def _finish(
         say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:
         say(f"stopped: {in_options(report.stopped)}")
-    if not invocation.json:
+    if not invocation.presentation.json:
         answer(counted(counts))
         if report.sheet is not None:
             answer(str(report.sheet))
@@ -362,7 +361,7 @@ def _finish(
     if unfinished and others:
         say(f"{others}; to see its progress: {shlex.join(status)}")
     elif unfinished:
-        say_next_command(invocation)
+        invocation.say_next_command()
     context.exit(code)
 
 
@@ -398,7 +397,8 @@ def _command(chosen: _Chosen) -> str | None:
     The journal has the items and the rate. Before there is one, the command needs the file, and a
     pipe cannot be read again.
     """
-    invocation = _at_its_service(chosen.invocation, chosen.out)
+    invocation = chosen.invocation
+    connection = _at_its_service(invocation.connection, chosen.out)
     words = ["muybridge", "batch", "run"]
     if not Path(chosen.out, FOLDER, NAME).exists():
         if chosen.file is None or not Path(chosen.file).is_file():
@@ -409,22 +409,23 @@ def _command(chosen: _Chosen) -> str | None:
     words += ["--out", chosen.out, "--concurrency", str(chosen.concurrency)]
     if chosen.limit is not None:
         words += ["--limit", str(chosen.limit)]
-    if chosen.dedupe and not invocation.local:
+    if chosen.dedupe and not connection.local:
         words.append("--dedupe")
-    given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
-    limits = invocation.words("prices", *LIMIT_NAMES, "ledger")
-    return shlex.join([*words, *given, *limits, *invocation.words("sidecar", "local")])
+    given = ("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
+    words += words_of(connection, *given)
+    words += words_of(invocation.spending, "prices", *LIMIT_NAMES, "ledger")
+    words += words_of(invocation.presentation, "sidecar")
+    return shlex.join([*words, *words_of(connection, "local")])
 
 
 def _command_for(folder: str) -> str:
     """Return the command that continues the batch in *folder*, given no more than its journal."""
-    invocation = _at_its_service(Invocation(), folder)
-    given = invocation.words("base_url", *PERMISSIONS, "local")
+    given = words_of(_at_its_service(Connection(), folder), "base_url", *PERMISSIONS, "local")
     return shlex.join(["muybridge", "batch", "run", "--out", folder, *given])
 
 
-def _at_its_service(invocation: Invocation, folder: str) -> Invocation:
-    """Return *invocation* with the options that lead to the service of the batch in *folder*.
+def _at_its_service(connection: Connection, folder: str) -> Connection:
+    """Return *connection* with the options that lead to the service of the batch in *folder*.
 
     Those that lead there already stay as they are, and so do all if its journal cannot be read.
     """
@@ -434,12 +435,12 @@ def _at_its_service(invocation: Invocation, folder: str) -> Invocation:
         with SqliteJournal(Path(folder), check=False, writes=False) as journal:
             service = journal.service
     except JournalUnusable:
-        return invocation
+        return connection
     if service == LOCAL:
-        return attrs.evolve(invocation, local=True, base_url=None, api_key_file=None)
-    if not invocation.local and _is_address_of(service, invocation):
-        return invocation
-    elsewhere = attrs.evolve(invocation, local=False, base_url=service)
+        return attrs.evolve(connection, local=True, base_url=None, api_key_file=None)
+    if not connection.local and _is_address_of(service, connection):
+        return connection
+    elsewhere = attrs.evolve(connection, local=False, base_url=service)
     try:
         Service(base_url=service, allow_plain_http=elsewhere.allow_plain_http)
     except InvalidAddress:  # the batch was begun with that permission
@@ -447,12 +448,12 @@ def _at_its_service(invocation: Invocation, folder: str) -> Invocation:
     return elsewhere
 
 
-def _is_address_of(service: str, invocation: Invocation) -> bool:
-    """Whether *invocation* leads to *service*, with all that this takes."""
+def _is_address_of(service: str, connection: Connection) -> bool:
+    """Whether *connection* leads to *service*, with all that this takes."""
     try:
         known = Service(
-            base_url=find_address(invocation.base_url, BASE_URL_VARIABLE),
-            allow_plain_http=invocation.allow_plain_http,
+            base_url=find_address(connection.base_url, BASE_URL_VARIABLE),
+            allow_plain_http=connection.allow_plain_http,
         )
     except InvalidAddress:
         return False

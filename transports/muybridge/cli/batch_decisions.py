@@ -39,7 +39,7 @@ def ambiguous(
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
 
-    if csv and invocation.json:
+    if csv and invocation.presentation.json:
         raise click.UsageError("give one of --csv and --json")
     place = place_of(folder, journal)
     with journal_errors(context, invocation):
@@ -48,11 +48,11 @@ def ambiguous(
             return
         found = batches.ambiguous(place)
     for entry in found:
-        if invocation.json:
+        if invocation.presentation.json:
             document({**entry_record(entry), "request": read_object(entry.body)})
         else:
             answer(entry.label)
-    if found and not invocation.json:
+    if found and not invocation.presentation.json:
         say_reasons(found)
         say_how_to_decide(words_of(folder, journal))
 
@@ -136,7 +136,7 @@ def resolve(
 def _show(invocation: Invocation, decided: tuple[Entry, ...], *, again: str, single: bool) -> None:
     """Report what was decided, and the command that acts on it."""
     records = [entry_record(entry) for entry in decided]
-    if invocation.json:
+    if invocation.presentation.json:
         document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
         return
     for entry in decided if single else ():

@@ -43,7 +43,7 @@ def manifest(
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
 
-    if output == "-" and invocation.json:
+    if output == "-" and invocation.presentation.json:
         raise click.UsageError("give one of --output - and --json")
     place = place_of(folder, journal)
     with journal_errors(context, invocation):
@@ -52,7 +52,7 @@ def manifest(
                 click.echo(line.encode(), nl=False)
             return
         file = batches.write_manifest(place, output, csv=csv)
-    if invocation.json:
+    if invocation.presentation.json:
         document({"ok": True, "file": str(file)})
     else:
         answer_path(file)

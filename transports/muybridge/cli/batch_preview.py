@@ -9,7 +9,7 @@ import click
 
 from muybridge.cli.errors import NOT_SENT
 from muybridge.cli.invocation import Invocation
-from muybridge.cli.terminal import document, message_console, say, show
+from muybridge.cli.terminal import message_console, say, show
 from muybridge_protocol.records.convert import attributes
 
 if TYPE_CHECKING:
@@ -22,16 +22,15 @@ def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | N
     """Report what would be sent."""
     from muybridge.cli.totals import totals_record, totals_table  # noqa: PLC0415  it loads the estimates
 
-    if invocation.json:
+    if invocation.presentation.json:
         counts = attributes(preview, "sends", "joins", "left")
         counts |= {"counts": dict(preview.counts)}
         counts |= {
             "exceeds": [use.exceeded for use in preview.budgets if use.exceeded is not None],
             "budgets": [record for use in preview.budgets for record in budget_records(use)],
         }
-        noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         totals = totals_record(preview.totals)
-        document({"event": "preview", "ok": True, **counts, **totals, **noted})
+        invocation.print_document(event="preview", ok=True, **counts, **totals)
         return
     show([totals_table(preview.totals)])
     _say_rest(preview, prices)
@@ -50,7 +49,7 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     message_console().print(totals_table(preview.totals))
     _say_rest(preview, prices)
     number = "1 new request" if preview.sends == 1 else f"{preview.sends} new requests"
-    invocation.pays = True  # so that an interruption says that nothing was sent
+    invocation.note(pays=True)  # so that an interruption says that nothing was sent
     try:
         click.confirm(f"Send {number}?", abort=True, err=True)
     except click.Abort as error:
@@ -59,11 +58,11 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
             click.echo(err=True)
         if isinstance(interrupt, KeyboardInterrupt):  # its signal decides the exit code
             raise interrupt from None
-        if invocation.json:
+        if invocation.presentation.json:
             raise
         say("Nothing was sent.")
         raise click.exceptions.Exit(NOT_SENT) from None
-    invocation.pays = False
+    invocation.note(pays=False)
 
 
 def budget_records(use: BudgetUse) -> Iterator[dict[str, Any]]:

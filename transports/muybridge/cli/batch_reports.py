@@ -24,7 +24,7 @@ from muybridge.cli.errors import (
     in_options,
     interrupted_code,
 )
-from muybridge.cli.invocation import Invocation, say_next_command
+from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import is_identifier, shown_id
@@ -61,8 +61,8 @@ def journal_errors(context: click.Context, invocation: Invocation) -> Generator[
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
         if not isinstance(error, JournalMissing | JournalOutdated):
-            say_next_command(invocation)
-        if invocation.json:
+            invocation.say_next_command()
+        if invocation.presentation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
             document({"ok": False, "error": told})
         context.exit(NOT_SAVED)
@@ -132,7 +132,7 @@ def show_shared(
         state = NOT_SENT  # another worker could not continue, either
     code = state if interrupted is None else interrupted_code(interrupted, state)
     ambiguous = report.ambiguous
-    if invocation.json:
+    if invocation.presentation.json:
         strays = [
             attributes(stray, "number", "attempt", "state", "token") for stray in report.strays
         ]
@@ -153,7 +153,7 @@ def show_shared(
         say(f"results go to {report.out}")
     if report.stopped:
         say(f"stopped: {report.stopped}")
-    if not invocation.json:
+    if not invocation.presentation.json:
         answer(counted(report.counts))
     context.exit(code)
 

@@ -50,10 +50,10 @@ def checking_client(invocation: Invocation) -> Generator[Client, None, None]:
         closing(RequestsTransport()) as transport,
         Client(
             _NO_KEY,
-            invocation.unopened_service().base_url,
+            invocation.connection.unopened_service().base_url,
             "",
             transport=transport,
-            allow_insecure_downloads=invocation.allow_insecure_downloads,
+            allow_insecure_downloads=invocation.connection.allow_insecure_downloads,
         ) as client,
         invocation.log(),
     ):
@@ -89,11 +89,11 @@ def _check_command(family: Family) -> click.Command:
         with checking_client(invocation) as client:
             try:
                 report = client.check(
-                    request, files=files, timeout=invocation.timeout or CHECK_TIMEOUT
+                    request, files=files, timeout=invocation.connection.timeout or CHECK_TIMEOUT
                 )
             except OSError as error:
                 raise click.UsageError(f"--file {error.filename}: {error.strerror}") from None
-        if invocation.json:
+        if invocation.presentation.json:
             document(_record(report))
         else:
             _print(report)

@@ -11,6 +11,7 @@ import click
 
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation
+from muybridge.cli.presentation import Presentation
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.signals import ignoring_signals
 from muybridge.version import __version__
@@ -61,7 +62,7 @@ class Muybridge(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Start an invocation. --json applies to mistakes in the command line, too."""
-        ctx.obj = Invocation(json="--json" in args)
+        ctx.obj = Invocation(presentation=Presentation(json="--json" in args))
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
         try:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli.connection import Connection
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import CONNECTION, JSON, WAITING
-from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, print_document
+from muybridge.cli.records import generation_record
+from muybridge.cli.results import check_target, save
 from muybridge.cli.terminal import answer_path
 from muybridge.configuration import BASE_URL_VARIABLE, KEY_VARIABLE
+from muybridge.verbs import generation
 from muybridge_protocol.families import ImgbRequest, MediaRequest, VidsbRequest
 
 if TYPE_CHECKING:
@@ -57,13 +59,14 @@ def demo(invocation: Invocation, out: str, *, real: bool) -> None:
 
     With --json: {ok, results: [{task, result, expires_at, path}]}.
     """
+    connection = invocation.connection
     if real:
-        _check_real(invocation)
-    elif invocation.base_url is not None or invocation.api_key_file is not None:
+        _check_real(connection)
+    elif connection.base_url is not None or connection.api_key_file is not None:
         raise click.UsageError("--base-url and --api-key-file need --real, which costs money")
     folder = out if out.endswith("/") else f"{out}/"
     check_target(folder, "--out")
-    invocation.local, invocation.output = not real, folder
+    invocation.choose(local=not real, output=folder)
     with invocation.client() as client:
         where = "the real service" if real else "the local service, started on this machine"
         invocation.progress.say(f"1. {client!r} talks to {where}")
@@ -71,8 +74,8 @@ def demo(invocation: Invocation, out: str, *, real: bool) -> None:
             _make(invocation, client, request, number)
             for number, request in enumerate(REQUESTS, start=2)
         ]
-    if invocation.json:
-        print_document(invocation, {"results": results})
+    if invocation.presentation.json:
+        invocation.print_document(results=results)
     else:
         for result in results:
             answer_path(result["path"])
@@ -84,9 +87,9 @@ def _make(
     invocation: Invocation, client: Client, request: MediaRequest, number: int
 ) -> dict[str, Any]:
     invocation.progress.say(f"{number}. {_source(request)}")
-    task = invocation.create(client, request)
-    result, path = invocation.wait_and_save(client, task)
-    return outcome_record(task, result, path)
+    timeout = invocation.connection.wait_timeout
+    invocation.note(pays=True)
+    return generation_record(save(invocation, generation.run, client, request, timeout=timeout))
 
 
 def _source(request: MediaRequest) -> str:
@@ -95,12 +98,12 @@ def _source(request: MediaRequest) -> str:
     return f"{type(request).__name__}({arguments})"
 
 
-def _check_real(invocation: Invocation) -> None:
+def _check_real(connection: Connection) -> None:
     missing = [
         name
         for name, given in (
-            (KEY_VARIABLE, invocation.api_key_file),
-            (BASE_URL_VARIABLE, invocation.base_url),
+            (KEY_VARIABLE, connection.api_key_file),
+            (BASE_URL_VARIABLE, connection.base_url),
         )
         if given is None and not os.environ.get(name)
     ]

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from muybridge.cli.invocation import PERMISSIONS, Invocation
+from muybridge.cli.connection import PERMISSIONS
+from muybridge.cli.invocation import Invocation
 from muybridge.cli.options import IN_COMMAND, media_rules, option_name, printed
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
@@ -137,9 +138,9 @@ def exit_code(error: BaseException, invocation: Invocation) -> int:
     """Return the code that a command ends with after *error*."""
     code = next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), DEFECT)
     # A user who reads "nothing was sent" may send it again, and would then pay twice.
-    if invocation.accepted and code in (INVALID, NOT_SENT, DEFECT):
+    if invocation.course.accepted and code in (INVALID, NOT_SENT, DEFECT):
         return SAFE
-    if invocation.unanswered and code == DEFECT:
+    if invocation.course.unanswered and code == DEFECT:
         return AMBIGUOUS
     return code
 
@@ -165,7 +166,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if isinstance(error, ServiceError):
         details = _details(error)
         invocation.learn(error)
-        if invocation.local and code in (SAFE, NOT_SAVED):
+        if invocation.connection.local and code in (SAFE, NOT_SAVED):
             message = f"{error.what()} The local service has ended, and its tasks with it."
     elif isinstance(error, click.ClickException):
         if isinstance(error, click.NoSuchOption):
@@ -176,9 +177,9 @@ def report(error: BaseException, invocation: Invocation) -> int:
         message = _explained(error)
     elif isinstance(error, OSError):
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
-        if invocation.task is not None and not invocation.local:
-            message += f" Task {shown_id(invocation.task.id)} is not affected."
-        elif invocation.answer is not None and not invocation.local:
+        if invocation.course.task is not None and not invocation.connection.local:
+            message += f" Task {shown_id(invocation.course.task.id)} is not affected."
+        elif invocation.course.answer is not None and not invocation.connection.local:
             message += " The answer may have been charged. Asking again may cost again."
     code = _report(type(error).__name__, message, code, invocation, details)
     if isinstance(error, InvalidKey | InvalidAddress) and message.startswith("There is no "):
@@ -222,12 +223,12 @@ def _report(
     """Report an error and how to resume. *exits* replaces *code* as the exit code."""
     exits = code if exits is None else exits
     begun = (AMBIGUOUS, SAFE, NOT_SAVED, INTERRUPTED)
-    resumable = code in begun or (code == NOT_SENT and invocation.resuming is not None)
+    resumable = code in begun or (code == NOT_SENT and invocation.course.resuming is not None)
     command = invocation.next_command() if resumable else None
     say(f"error: {message}")
     if command is not None:
         say(f"to resume: {command}")
-    if invocation.json:
+    if invocation.presentation.json:
         told = {"type": kind, "message": message, "exit_code": exits, **details}
         if command is not None:
             told["command"] = command
@@ -236,13 +237,14 @@ def _report(
 
 
 def _records(invocation: Invocation) -> dict[str, Any]:
+    course = invocation.course
     records: dict[str, Any] = {}
-    if invocation.task is not None:
-        records["task"] = task_record(invocation.task)
-    if invocation.result is not None:
-        records["result"] = result_record(invocation.result)
-    if invocation.answer is not None:
-        records |= answer_record(invocation.answer)
+    if course.task is not None:
+        records["task"] = task_record(course.task)
+    if course.result is not None:
+        records["result"] = result_record(course.result)
+    if course.answer is not None:
+        records |= answer_record(course.answer)
     if invocation.warnings:
         records["warnings"] = invocation.warnings
     return records
@@ -264,7 +266,7 @@ def report_problems(error: InvalidRequest, code: int, invocation: Invocation) ->
         for problem, record in zip(error.problems, problems, strict=True)
     ]
     say("\n".join([f"error: {heading}", *lines]))
-    if invocation.json:
+    if invocation.presentation.json:
         told = {"type": "InvalidRequest", "message": str(error), "exit_code": code}
         _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
     return code
@@ -336,26 +338,25 @@ def _names_no_file(value: object) -> bool:
 
 def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, str]:
     """Return the exit code and the message for Ctrl-C, which depend on the progress so far."""
+    course, local = invocation.course, invocation.connection.local
     notes = " ".join(getattr(error, "__notes__", ()))
-    if invocation.ambiguous:
+    if course.ambiguous:
         return AMBIGUOUS, notes
-    if invocation.local and (
-        invocation.accepted or invocation.unanswered or invocation.answer is not None
-    ):
+    if local and (course.accepted or course.unanswered or course.answer is not None):
         return INTERRUPTED, "Nothing was charged: the service was a local one."
-    if invocation.task is not None:
-        ended = isinstance(invocation.result, Result) and invocation.result.is_terminal
+    if course.task is not None:
+        ended = isinstance(course.result, Result) and course.result.is_terminal
         state = "has ended; you can query its result" if ended else "continues; you can resume it"
-        return SAFE, f"Task {shown_id(invocation.task.id)} {state}."
-    if invocation.url is not None:
+        return SAFE, f"Task {shown_id(course.task.id)} {state}."
+    if course.url is not None:
         return SAFE, "The part that has arrived is kept."
-    if invocation.unanswered or invocation.answer is not None:
-        if invocation.text:
+    if course.unanswered or course.answer is not None:
+        if course.text:
             return AMBIGUOUS, TEXT_UNDER_WAY
         return AMBIGUOUS, (
             "The request may have been accepted and charged, but its response has not arrived. It "
             "was not sent again. Before you send it again, check your account for a new task."
         )
-    if invocation.pays:
+    if course.pays:
         return NOT_SENT, notes or "Nothing was sent."
     return INTERRUPTED, notes

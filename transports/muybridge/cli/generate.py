@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from muybridge.cli.course import as_argument
 from muybridge.cli.family_help import FamilyCommand
-from muybridge.cli.invocation import as_argument, invocation_of, say_next_command
+from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
@@ -24,9 +25,11 @@ from muybridge.cli.options import (
     read_request,
     timeout,
 )
-from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_output, print_document, print_result
+from muybridge.cli.records import generation_record
+from muybridge.cli.results import check_output, print_generation, save
 from muybridge.cli.terminal import answer
+from muybridge.verbs import generation
+from muybridge.verbs.generation import Generation
 from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
@@ -94,11 +97,12 @@ def _create_command(family: Family) -> click.Command:
     def create(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
         request = read_request(family, values)
-        with invocation.client(exchange_timeout=invocation.timeout) as client:
-            task = invocation.create(client, request)
-        say_next_command(invocation)
-        if invocation.json:
-            print_document(invocation, outcome_record(task))
+        with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
+            invocation.note(pays=True)
+            task = generation.create(client, request)
+        invocation.say_next_command()
+        if invocation.presentation.json:
+            invocation.print_document(**generation_record(Generation(task)))
         else:
             answer(as_argument(task))
 
@@ -122,13 +126,14 @@ def _run_command(family: Family) -> click.Command:
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
-        invocation.refuse_with_local("base_url", "api_key_file")
+        invocation.connection.refuse_with_local("base_url", "api_key_file")
         request = read_request(family, values)
-        check_output(invocation, family.media)
+        check_output(invocation.presentation, family.media)
         with invocation.client() as client:
-            task = invocation.create(client, request)
-            result, path = invocation.wait_and_save(client, task)
-        print_result(invocation, result, path)
+            invocation.note(pays=True)
+            timeout = invocation.connection.wait_timeout
+            made = save(invocation, generation.run, client, request, timeout=timeout)
+        print_generation(invocation, made)
 
     return FamilyCommand(family, "run", options, run)
 

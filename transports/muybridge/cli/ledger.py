@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli.connection import words_of
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, LEDGER
@@ -45,11 +46,11 @@ def spent(invocation: Invocation) -> None:
     from muybridge.ledger import State  # noqa: PLC0415  it loads the ledger
     from muybridge.ledger.spent import spent_by_group  # noqa: PLC0415  the same
 
-    books = invocation.open_ledger()
+    books = invocation.spending.open_ledger()
     entries = [*books.entries()]
     groups = spent_by_group(entries)
     ambiguous = [entry for entry in entries if entry.state is State.AMBIGUOUS]
-    if invocation.json:
+    if invocation.presentation.json:
         found = [_record(group, one) for group, one in groups.items()]
         unclear = [*map(_entry_record, ambiguous)]
         document({"ok": True, "ledger": books.place, "spent": found, "ambiguous": unclear})
@@ -62,7 +63,8 @@ def spent(invocation: Invocation) -> None:
     for entry in ambiguous:
         say(f"ambiguous: {entry.key}{_named(entry)}: {entry.reason or ''}")
     if ambiguous:
-        command = shlex.join(["muybridge", "ledger", "resolve", *invocation.words("ledger")])
+        where = words_of(invocation.spending, "ledger")
+        command = shlex.join(["muybridge", "ledger", "resolve", *where])
         say(
             f"check your account, then decide: {command} KEY --adopt ID | --not-charged | "
             "--abandon | --resubmit --i-may-pay-twice"
@@ -85,9 +87,9 @@ def list_entries(invocation: Invocation) -> None:
     With --json: {ok, ledger, entries: [{key, time, family, model, state, once, reason,
     candidate_id, task_id}]}.
     """
-    books = invocation.open_ledger()
+    books = invocation.spending.open_ledger()
     entries = [*books.entries()]
-    if invocation.json:
+    if invocation.presentation.json:
         records = [_entry_record(entry) for entry in entries]
         document({"ok": True, "ledger": books.place, "entries": records})
     elif not entries:
@@ -131,7 +133,7 @@ def resolve(
             f"{key} may have been accepted and charged: say that you may pay twice "
             "(--i-may-pay-twice)"
         )
-    books = invocation.open_ledger()
+    books = invocation.spending.open_ledger()
     if adopt is not None:
         entry = books.adopt(key, adopt)
     elif not_charged:
@@ -141,7 +143,7 @@ def resolve(
     else:
         entry = books.resubmit(key)
     say(f"{entry.key}{_named(entry)} is {entry.state} now")
-    if invocation.json:
+    if invocation.presentation.json:
         document({"ok": True, "entry": _entry_record(entry)})
 
 

@@ -151,9 +151,9 @@ def _with_files(
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Store an option's value in the invocation attribute of the same name."""
+    """Store an option's value as the choice of the same name."""
     assert parameter.name is not None  # noqa: S101  an option has a name
-    setattr(invocation_of(context), parameter.name, value)
+    invocation_of(context).choose(**{parameter.name: value})
 
 
 def _option(*names: str, **how: Any) -> click.Option:

@@ -17,6 +17,7 @@ from muybridge_protocol.events import (
     Throttled,
     WillRetry,
 )
+from muybridge_protocol.observations import CallBegan
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import shown_seconds
 
@@ -52,6 +53,8 @@ class Progress:
     def event(self, event: AnyEvent) -> None:
         """Show *event*."""
         match event:
+            case CallBegan(call=call) if call.kind == "download":
+                self._downloading()
             case Submitted():
                 self._began = time.monotonic()
                 self._has_task = True
@@ -65,7 +68,7 @@ class Progress:
             case _:
                 pass
 
-    def downloading(self) -> None:
+    def _downloading(self) -> None:
         """Note that a download begins. The first long one is reported while it goes on."""
         self._download_began = time.monotonic()
 
@@ -116,9 +119,9 @@ class LiveProgress(Progress):
         self._next = None
         super().event(event)
 
-    def downloading(self) -> None:
+    def _downloading(self) -> None:
         """Show that a download begins: its first byte may take a while."""
-        self._status, self._next = "downloading", None
+        self._status = "downloading"
 
     def _downloaded(self, event: DownloadProgress) -> None:
         """Do nothing: the spinner shows it."""

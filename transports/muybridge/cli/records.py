@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muybridge_protocol.families import Family, Field, Model
@@ -12,6 +11,7 @@ from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.rules.values import ValueRule
 
 if TYPE_CHECKING:
+    from muybridge.verbs.generation import Generation
     from muybridge_protocol.text.models import TextModel
     from muybridge_protocol.text.responses import GenerateContentResponse
 
@@ -27,21 +27,17 @@ def result_record(result: Result) -> dict[str, Any]:
     return {**attributes(result, "id", "status"), **result.raw}
 
 
-def outcome_record(
-    task: Task | None,
-    result: Result | None = None,
-    path: Path | None = None,
-) -> dict[str, Any]:
+def generation_record(made: Generation) -> dict[str, Any]:
     """Return what a finished command reports about a task."""
-    told: dict[str, Any] = {}
-    if task is not None:
-        told["task"] = task_record(task)
-    if result is not None:
-        told["result"] = result_record(result)
-        told["expires_at"] = result.expires_at
-    if path is not None:
-        told["path"] = str(path)
-    return told
+    record: dict[str, Any] = {}
+    if made.task is not None:
+        record["task"] = task_record(made.task)
+    if made.result is not None:
+        record["result"] = result_record(made.result)
+        record["expires_at"] = made.result.expires_at
+    if made.path is not None:
+        record["path"] = str(made.path)
+    return record
 
 
 def answer_record(answer: GenerateContentResponse) -> dict[str, Any]:

@@ -4,47 +4,92 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
 import click
 
-from muybridge.cli.invocation import STDOUT, Invocation
-from muybridge.cli.records import outcome_record
-from muybridge.cli.terminal import answer, answer_path, document, say
+from muybridge.cli.invocation import Invocation
+from muybridge.cli.records import generation_record
+from muybridge.cli.terminal import answer, answer_path, say
 from muybridge.files.durable import make_folders
 from muybridge.files.suffixes import media_of_suffix
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.records.tasks import Result
 
+if TYPE_CHECKING:
+    from muybridge.cli.presentation import Presentation
+    from muybridge.verbs.generation import Generation, Target
+
 _MEDIA = {"image": "pictures", "video": "videos", "audio": "sounds"}
 
 
-def print_document(invocation: Invocation, record: dict[str, Any]) -> None:
-    """Print *record* as the one JSON document of a finished command."""
-    noted = {"warnings": invocation.warnings} if invocation.warnings else {}
-    document({"ok": True, **record, **noted})
+STDOUT = "-"
+"""In place of a path: stdout."""
 
 
-def print_result(invocation: Invocation, result: Result, path: Path | None) -> None:
+def save(
+    invocation: Invocation, verb: Callable[..., Generation], *arguments: object, timeout: float
+) -> Generation:
+    """Call *verb* with where its result is to be saved, and report where that was.
+
+    Args:
+        invocation: The options, and what is known.
+        verb: A function of `muybridge.verbs.generation`.
+        arguments: Its first arguments.
+        timeout: Seconds that it may take.
+    """
+    presentation = invocation.presentation
+    with _target(invocation) as target:
+        made = verb(
+            *arguments,
+            target,
+            timeout=timeout,
+            sidecar=presentation.sidecar,
+            on_update=invocation.update,
+        )
+    if made.path is not None:
+        size = made.path.stat().st_size
+        invocation.progress.say(f"saved {made.path} ({size:,} bytes)")
+    return made
+
+
+@contextmanager
+def _target(invocation: Invocation) -> Generator[Target | None, None, None]:
+    """Yield where to save the result. For stdout, it is written there once it is whole."""
+    output = invocation.presentation.output
+    if output != STDOUT:
+        yield output
+        return
+    with TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        invocation.progress.say(f"wrote {file.tell():,} bytes to stdout")
+
+
+def print_generation(invocation: Invocation, made: Generation) -> None:
     """Print where the result is: the saved file, or its URL and when that expires."""
-    if invocation.json:
-        print_document(invocation, outcome_record(invocation.task, result, path))
-    elif invocation.output == STDOUT:
-        pass  # it is there already
-    elif path is not None:
-        answer_path(path)
-    else:
-        expires = expiry(result)
-        if invocation.local:
+    if invocation.presentation.json:
+        invocation.print_document(**generation_record(made))
+    elif made.path is not None:
+        answer_path(made.path)
+    elif invocation.presentation.output is None and made.result is not None:
+        expires = expiry(made.result)
+        if invocation.connection.local:
             say(
                 "the URL no longer works, because the local service has ended; -o PATH saves the "
                 "result"
             )
         elif expires is not None:
             say(f"the URL works until {expires}")
-        answer(result.url or "")
+        answer(made.result.url or "")
 
 
 def expiry(result: Result) -> str | None:
@@ -56,29 +101,29 @@ def expiry(result: Result) -> str | None:
     return None if ends is None else f"{ends:%Y-%m-%d %H:%M} UTC"
 
 
-def check_output(invocation: Invocation, media: Media | None = None) -> None:
+def check_output(presentation: Presentation, media: Media | None = None) -> None:
     """Refuse a -o that cannot be written to, and what needs a -o without one.
 
     Args:
-        invocation: The options.
+        presentation: The options.
         media: What the result is, or None if that is not known.
 
     Raises:
         click.UsageError: It cannot be used. Nothing was sent.
     """
-    if invocation.output == STDOUT:
-        _check_stdout(invocation)
-    elif invocation.output is not None:
-        _check_suffix(invocation.output, media)
-        check_target(invocation.output)
-    elif invocation.sidecar:
+    if presentation.output == STDOUT:
+        _check_stdout(presentation)
+    elif presentation.output is not None:
+        _check_suffix(presentation.output, media)
+        check_target(presentation.output)
+    elif presentation.sidecar:
         raise click.UsageError("--sidecar needs -o PATH. Nothing was sent.")
 
 
-def _check_stdout(invocation: Invocation) -> None:
+def _check_stdout(presentation: Presentation) -> None:
     """Refuse to write a result to a stdout that is not for it alone."""
-    if invocation.json or invocation.sidecar:
-        option = "--json" if invocation.json else "--sidecar"
+    if presentation.json or presentation.sidecar:
+        option = "--json" if presentation.json else "--sidecar"
         said = f"writes the result to stdout, and cannot be combined with {option}"
     elif sys.stdout.isatty():
         said = (

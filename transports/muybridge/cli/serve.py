@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muybridge.cli import suggestions
+from muybridge.cli.connection import Connection
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON
 from muybridge.cli.standard_streams import Unprinted
@@ -70,8 +71,7 @@ def serve(
     from muybridge import local  # noqa: PLC0415  an extra of its own
     from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
 
-    invocation.api_key_file = api_key_file
-    given = invocation.read_key()
+    given = Connection(api_key_file=api_key_file).read_key()
     if not is_loopback(host):
         say(f"warning: other machines can connect to {host}, and the key is sent unencrypted")
 
@@ -82,7 +82,7 @@ def serve(
         )
         say("results are queried at the service's pace; --poll-interval 0.1 is quicker here")
         # The key of a file may be a real one, so that only its place is printed.
-        if invocation.json:
+        if invocation.presentation.json:
             key = service.api_key if api_key_file is None else None
             urls = attributes(service, "base_url", "text_base_url")
             document({"ok": True, **urls, "api_key": key})

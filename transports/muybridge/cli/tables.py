@@ -49,7 +49,7 @@ def families(invocation: Invocation) -> None:
     With --json: {ok, families: [{name, media, create_path, resolution, duration, pacing,
     retention, fields, relations, models, ...}]}.
     """
-    if invocation.json:
+    if invocation.presentation.json:
         told = [family_record(family) for family in FAMILIES.values()]
         document({"ok": True, "families": told})
         return
@@ -85,7 +85,7 @@ def models(invocation: Invocation, name: str | None) -> None:
     chosen = [(family, family.models) for family in FAMILIES.values() if name is None]
     if name is not None and not texts:
         chosen = [_models_of(name)]
-    if invocation.json:
+    if invocation.presentation.json:
         told = [model_record(known, model) for known, models in chosen for model in models]
         document({"ok": True, "models": [*told, *map(text_model_record, texts)]})
         return

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import attrs
 import click
 
-from muybridge.cli.invocation import STDOUT, Invocation, pass_invocation
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
@@ -18,32 +15,22 @@ from muybridge.cli.options import (
     poll_interval,
     timeout,
 )
-from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_output, check_target, expiry, print_document, print_result
+from muybridge.cli.records import generation_record
+from muybridge.cli.results import (
+    STDOUT,
+    check_output,
+    check_target,
+    expiry,
+    print_generation,
+    save,
+)
 from muybridge.cli.terminal import answer, answer_path
-from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
+from muybridge.verbs import generation
+from muybridge.verbs.generation import Generation, NotCompleted
+from muybridge_protocol.operations.defaults import DOWNLOAD_TIMEOUT
 from muybridge_protocol.records.convert import View, unstructure
-from muybridge_protocol.records.tasks import Result, Status, Task, as_task
+from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
-
-if TYPE_CHECKING:
-    from muybridge import Client
-
-
-@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class NotCompleted(ServiceError):
-    """A task has no result yet.
-
-    Args:
-        status: Its status.
-    """
-
-    status: str
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        return f"There is nothing to download yet (status: {self.status})."
-
 
 _TIMEOUT = "Seconds to wait for one response [default: 60]"
 
@@ -58,13 +45,14 @@ def get(invocation: Invocation, task: str) -> None:
 
     With --json: {ok, task, result: {the record's fields}, expires_at}.
     """
-    invocation.verb, invocation.task = "get", as_task(task)
-    with invocation.client(exchange_timeout=invocation.timeout) as client:
-        invocation.result = client.get(invocation.task)
-    if invocation.json:
-        print_document(invocation, outcome_record(invocation.task, invocation.result))
+    known = as_task(task)
+    invocation.note(verb="get", task=known)
+    with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
+        result = client.get(known)
+    if invocation.presentation.json:
+        invocation.print_document(**generation_record(Generation(known, result)))
         return
-    for name, value in _lines(invocation.result):
+    for name, value in _lines(result):
         answer(f"{name:<16}{value}")
 
 
@@ -88,11 +76,13 @@ def wait(invocation: Invocation, task: str) -> None:
 
     With --json: {ok, task, result: {the record's fields}, expires_at, path}.
     """
-    invocation.task = as_task(task)
-    check_output(invocation)
+    known = as_task(task)
+    invocation.note(task=known)
+    check_output(invocation.presentation)
     with invocation.client() as client:
-        result, path = invocation.wait_and_save(client, invocation.task)
-    print_result(invocation, result, path)
+        timeout = invocation.connection.wait_timeout
+        made = save(invocation, generation.wait, client, known, timeout=timeout)
+    print_generation(invocation, made)
 
 
 @click.command(
@@ -115,41 +105,34 @@ def download(invocation: Invocation, source: str) -> None:
 
     With --json: {ok, task, result, expires_at, path}; for a URL {ok, path}.
     """
-    output = invocation.output or "."
-    invocation.verb = "download"
+    presentation, timeout = invocation.presentation, invocation.connection.timeout
+    what: Task | str
     if "://" in source and not source.lstrip().startswith("{"):
-        invocation.url = source
+        what = source
+        invocation.note(verb="download", url=source)
     else:
-        invocation.task = as_task(source)
-    if output == STDOUT:
-        check_output(invocation)
+        what = as_task(source)
+        invocation.note(verb="download", task=what)
+    if presentation.output == STDOUT:
+        check_output(presentation)
     else:
-        check_target(output)
+        check_target(presentation.output or ".")
     with invocation.client() as client:
-        if invocation.task is not None:
-            invocation.result = _completed(invocation, client, invocation.task)
-        path = invocation.save(
-            client, invocation.result or source, output, timeout=invocation.timeout
-        )
-    if invocation.json:
-        print_document(invocation, outcome_record(invocation.task, invocation.result, path))
-    elif path is not None:
-        answer_path(path)
-
-
-def _completed(invocation: Invocation, client: Client, task: Task) -> Result:
-    """Return the task's result, if there is one to download."""
-    result = client.get(task)
-    if result.status == Status.FAILED:
-        raise TaskFailed(result=result, task=task)
-    if result.status == Status.CANCELLED:
-        raise TaskCancelled(result=result, task=task)
-    if result.status != Status.COMPLETED:
-        invocation.verb = "wait"
-        raise NotCompleted(status=result.status, task=task)
-    if result.url is None:
-        raise ResultIncomplete(result=result, task=task)
-    return result
+        try:
+            made = save(
+                invocation,
+                generation.download,
+                client,
+                what,
+                timeout=DOWNLOAD_TIMEOUT if timeout is None else timeout,
+            )
+        except NotCompleted:
+            invocation.note(verb="wait")
+            raise
+    if presentation.json:
+        invocation.print_document(**generation_record(made))
+    elif made.path is not None:
+        answer_path(made.path)
 
 
 _SHOWN = View(

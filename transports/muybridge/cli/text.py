@@ -14,7 +14,7 @@ import click
 from muybridge.cli import suggestions
 from muybridge.cli.answer_parts import calls_in, report_others, save_files
 from muybridge.cli.errors import in_options, instead_of_text
-from muybridge.cli.invocation import STDOUT, Invocation, pass_invocation
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     JSON,
     KEY_FILE,
@@ -32,7 +32,7 @@ from muybridge.cli.options import (
     unlisted,
 )
 from muybridge.cli.records import answer_record
-from muybridge.cli.results import check_output, print_document
+from muybridge.cli.results import STDOUT, check_output
 from muybridge.cli.terminal import answer_path, answer_piece
 from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
@@ -177,7 +177,7 @@ def text(
     With --json: {ok, text, finish_reason, usage, response: {the response's fields}, files: [path],
     calls: [{name, args}]}.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    invocation.refuse_with_local("text_base_url", "api_key_file")
+    invocation.connection.refuse_with_local("text_base_url", "api_key_file")
     asked = unlisted(model) if unlisted_model else model
     files = tuple(map(_load, images))
     if prompt == "-":
@@ -191,32 +191,33 @@ def text(
     if tools:
         settings["extra"] = {"tools": read_tools(tools)}
     _check(asked, prompt, settings)
-    if invocation.output == STDOUT:
+    if invocation.presentation.output == STDOUT:
         raise click.UsageError("-o - is not possible: stdout has the text. Nothing was sent.")
-    check_output(invocation)
-    if invocation.timeout is not None:
-        settings["timeout"] = invocation.timeout
+    check_output(invocation.presentation)
+    if invocation.connection.timeout is not None:
+        settings["timeout"] = invocation.connection.timeout
     if (
-        not invocation.local
-        and find_address(invocation.text_base_url, TEXT_BASE_URL_VARIABLE) is None
+        not invocation.connection.local
+        and find_address(invocation.connection.text_base_url, TEXT_BASE_URL_VARIABLE) is None
     ):
         needs, variables, options = "", TEXT_BASE_URL_VARIABLE, "--text-base-url"
-        if invocation.api_key_file is None and KEY_VARIABLE not in os.environ:
+        if invocation.connection.api_key_file is None and KEY_VARIABLE not in os.environ:
             needs = " and no API key"
             variables, options = f"{variables} and {KEY_VARIABLE}", f"{options} and --api-key-file"
         raise InvalidAddress(
             f"There is no text base URL{needs}. Set {variables}, or give {options}. "
             "Nothing was sent."
         )
-    printing = not invocation.json and not no_stream
+    printing = not invocation.presentation.json and not no_stream
     with invocation.client(text=True, spinner=not printing) as client:
-        invocation.pays = True
+        invocation.note(pays=True)
         if no_stream:
-            invocation.answer = client.generate_content(asked, [*files, prompt], **settings)
+            answer = client.generate_content(asked, [*files, prompt], **settings)
         else:
             with client.stream_generate_content(asked, [*files, prompt], **settings) as stream:
-                invocation.answer = _read(invocation, stream, printing=printing)
-    _report(invocation, invocation.answer, printed=printing)
+                answer = _read(invocation, stream, printing=printing)
+        invocation.note(answer=answer)
+    _report(invocation, answer, printed=printing)
 
 
 def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None:
@@ -276,9 +277,10 @@ def _read(
                     with suppress(NoText):  # the whole answer says why
                         put(chunk.text)
         except BaseException:
-            invocation.answer = collect(stream.received())
+            answer = collect(stream.received())
+            invocation.note(answer=answer)
             with suppress(OSError):  # the reason of the end matters more
-                save_files(invocation, invocation.answer)
+                save_files(invocation, answer)
             raise
         return stream.collect()
 
@@ -306,11 +308,11 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
     Raises:
         NoText: There is none.
     """
-    if not printed and not invocation.json:
+    if not printed and not invocation.presentation.json:
         with suppress(NoText), _printer() as put:
             put(answer.text)
     calls = calls_in(answer)
-    if not invocation.json:
+    if not invocation.presentation.json:
         for call in calls:
             answer_piece(f"{json.dumps(call)}\n")
     files = save_files(invocation, answer)
@@ -323,16 +325,16 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
     except NoText:
         if not (files or calls):
             raise
-        if not invocation.json:
+        if not invocation.presentation.json:
             for path in files:  # they are the answer
                 answer_path(path)
     reason = answer.finish_reason
     if reason is not None and reason != FinishReason.STOP:
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
-    if invocation.json:
+    if invocation.presentation.json:
         found = {"files": [os.fspath(path) for path in files], "calls": calls}
-        print_document(invocation, answer_record(answer) | found)
+        invocation.print_document(**answer_record(answer), **found)
 
 
 def _counted(answer: GenerateContentResponse) -> str:

@@ -63,8 +63,8 @@ def submit(
     from muybridge_protocol.service import Service  # noqa: PLC0415  the same
 
     service = Service(
-        base_url=find_address(invocation.base_url, BASE_URL_VARIABLE),
-        allow_plain_http=invocation.allow_plain_http,
+        base_url=find_address(invocation.connection.base_url, BASE_URL_VARIABLE),
+        allow_plain_http=invocation.connection.allow_plain_http,
     )
     with journal_errors(context, invocation):
         report = batches.submit(
@@ -72,11 +72,11 @@ def submit(
             file,
             service,
             rate=rate,
-            budget=invocation.read_budget(),
-            prices=invocation.read_prices(),
+            budget=invocation.spending.read_budget(),
+            prices=invocation.spending.read_prices(),
             out=out,
         )
-    if invocation.json:
+    if invocation.presentation.json:
         document({"ok": True, "counts": dict(report.counts)})
         return
     answer(counted(report.counts))
@@ -135,7 +135,6 @@ def worker(
     {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision, with
     budgets if the batch has a budget, and with out if it has a place for results.
     """
-    from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
     from muybridge.cli.verbose import logging_to_stderr  # noqa: PLC0415  it loads logging
 
@@ -143,9 +142,9 @@ def worker(
     interrupted: KeyboardInterrupt | None = None
     with journal_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
-            client = stack.enter_context(Client(**invocation.client_settings(stack)))
-            event = stack.enter_context(reporting(json=invocation.json))
-            if invocation.verbose:
+            client = invocation.open_client(stack)
+            event = stack.enter_context(reporting(json=invocation.presentation.json))
+            if invocation.presentation.verbose:
                 stack.enter_context(invocation.log())
             else:  # what the worker waits for, at least
                 stack.enter_context(logging_to_stderr("muybridge.batch"))
@@ -156,7 +155,7 @@ def worker(
                     out,
                     creates=creates,
                     concurrency=concurrency,
-                    timeout=invocation.wait_timeout,
+                    timeout=invocation.connection.wait_timeout,
                     on_event=event,
                     spool=spool,
                 )
