@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from muybridge.cli.invocation import Invocation, invocation_of
 from muybridge.cli.options import (
     INSECURE_DOWNLOADS,
     JSON,
-    UNLISTED,
     VERBOSE,
     family_options,
     option_name,
@@ -25,7 +24,6 @@ from muybridge.cli.options import (
 from muybridge.cli.terminal import answer, document
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field
-from muybridge_protocol.families.examples import smallest_example
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.operations.defaults import CHECK_TIMEOUT
 from muybridge_protocol.records.convert import attributes
@@ -36,8 +34,6 @@ from muybridge_protocol.rules.values import Kind
 if TYPE_CHECKING:
     from muybridge import Client
 
-_NO_URL = "https://media.example.com/file"
-"""Stands for the URL of a file that has none yet. It is not connected to."""
 _NO_KEY = "check-needs-no-key"
 
 
@@ -79,9 +75,8 @@ def _check_command(family: Family) -> click.Command:
     def check(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
         files = _read_files(family, values.pop("files"), values)
-        _fill_in(family, values)
         try:
-            request = read_request(family, values)
+            request = read_request(family, values, files)
         except InvalidRequest as error:
             if any(problem.rule != "media" for problem in error.problems):
                 raise
@@ -104,11 +99,9 @@ def _check_command(family: Family) -> click.Command:
 
 
 def _read_files(
-    family: Family, given: tuple[str, ...], values: dict[str, Any]
+    family: Family, given: tuple[str, ...], values: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """Return the files by field, and put a URL for each into *values*.
-
-    So the rules for the number of references, and between fields, are checked, too.
+    """Return the files by field.
 
     Raises:
         click.UsageError: A field takes no files, or has URLs as well.
@@ -120,17 +113,13 @@ def _read_files(
         if field is None or not path:
             known = ", ".join(media_fields(family)) or "none"
             raise click.UsageError(f"--file {text!r} is not FIELD=PATH; FIELD is one of: {known}")
-        if values.get(field.name) and field.wire not in files:
+        if values.get(field.name):
             raise click.UsageError(
                 f"give {option_name(field.wire)} or --file {field.wire}=..., not both"
             )
         files.setdefault(field.wire, []).append(path)
-        if field.kind is Kind.STRINGS:
-            values[field.name] = (_NO_URL,) * len(files[field.wire])
-        elif len(files[field.wire]) > 1:
+        if field.kind is not Kind.STRINGS and len(files[field.wire]) > 1:
             raise click.UsageError(f"--file {text!r}: {field.wire} takes one")
-        else:
-            values[field.name] = _NO_URL
     return files
 
 
@@ -141,20 +130,6 @@ def _field(family: Family, name: str) -> Field | None:
         if name in names and field.wire in media_fields(family):
             return field
     return None
-
-
-def _fill_in(family: Family, values: dict[str, Any]) -> None:
-    """Fill in required settings that were not given: the media do not depend on them."""
-    example = smallest_example(family)
-    for field in family.fields:
-        if not field.required or values.get(field.name):
-            continue
-        if field.wire == "model" and family.models:
-            # The limits of a single model would count as well.
-            values.setdefault(UNLISTED, None)
-            values[UNLISTED] = values[UNLISTED] or "any"
-        else:
-            values[field.name] = str(example[field.wire])
 
 
 def _print(report: MediaReport) -> None:

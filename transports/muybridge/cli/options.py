@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import click
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.suggestions import PATHS, files, values_of
 from muybridge.configuration import PRICES_VARIABLE
+from muybridge.verbs.media import completed
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
 from muybridge_protocol.families.family import any_link
@@ -107,12 +108,16 @@ def file_in(value: object) -> str | None:
     return os.path.expanduser(value[1:])  # noqa: PTH111  as a shell does, which skips it after @
 
 
-def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
+def read_request(
+    family: Family, values: Mapping[str, Any], files: Mapping[str, Sequence[str]] | None = None
+) -> MediaRequest:
     """Return the request that the options describe.
 
     Args:
         family: The family.
         values: What click parsed, by the fields' Python names.
+        files: Files to check in place of a field's URLs, or None if the request is to be sent.
+            What is missing for a check is filled in.
 
     Raises:
         InvalidRequest: The request has problems; all are listed.
@@ -129,6 +134,8 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
     body, wrong_files = _with_files(family, body, allow_inline=bool(values.get(ALLOW_INLINE)))
     if (name := values.get(UNLISTED)) is not None:
         problems += _put_unlisted(body, name)
+    if files is not None:
+        body = completed(family, body, files)
     extra = _read_extra(values.get(EXTRA), problems)
     report = family.check(body, extra=extra, own=any_link)  # the client says it of its service
     unread = {problem.field for problem in wrong_files}

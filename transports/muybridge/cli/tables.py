@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from muybridge.cli import suggestions
-from muybridge.cli.errors import TEXT
 from muybridge.cli.family_help import (
     model_limits,
     pace_of,
@@ -22,10 +21,11 @@ from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, show
+from muybridge.verbs.catalogue import select
 from muybridge_protocol.errors import UnknownFamily
-from muybridge_protocol.families import FAMILIES, Family, Model, family_of_model, find_family
+from muybridge_protocol.families import FAMILIES, Family, Model
 from muybridge_protocol.rules.values import Kind, Text
-from muybridge_protocol.text.models import TEXT_MODELS, TextModel, Variant
+from muybridge_protocol.text.models import TextModel, Variant
 
 _VERSIONS = {
     Variant.STANDARD: "standard, stable",
@@ -81,35 +81,20 @@ def models(invocation: Invocation, name: str | None) -> None:
     retention, note, notes}]}; limits has the family's rules and the model's own. A text model is
     {family, name, base, variant}.
     """
-    texts = [model for model in TEXT_MODELS.values() if name in (None, TEXT, model.name)]
-    chosen = [(family, family.models) for family in FAMILIES.values() if name is None]
-    if name is not None and not texts:
-        chosen = [_models_of(name)]
+    try:
+        chosen = select(name)
+    except UnknownFamily as error:
+        from muybridge.cli.mistakes import unknown_model  # noqa: PLC0415  only then
+
+        raise UnknownFamily(unknown_model(str(name), error)) from None
     if invocation.presentation.json:
-        told = [model_record(known, model) for known, models in chosen for model in models]
-        document({"ok": True, "models": [*told, *map(text_model_record, texts)]})
+        told = [model_record(known, model) for known, models in chosen.families for model in models]
+        document({"ok": True, "models": [*told, *map(text_model_record, chosen.texts)]})
         return
-    portraits = [*starmap(_portrait, chosen), *([_text_portrait(texts)] if texts else [])]
+    portraits = [*starmap(_portrait, chosen.families)]
+    if chosen.texts:
+        portraits.append(_text_portrait(chosen.texts))
     show(_apart(portraits))
-
-
-def _models_of(name: str) -> tuple[Family, tuple[Model, ...]]:
-    """Return the family *name* with its models, or that of the model *name* with this one.
-
-    Raises:
-        UnknownFamily: There is neither.
-    """
-    family = None if name in FAMILIES else family_of_model(name)
-    model = None if family is None else family.model(name)
-    if family is None or model is None:
-        try:
-            found = find_family(name)
-        except UnknownFamily as error:
-            from muybridge.cli.mistakes import unknown_model  # noqa: PLC0415  only then
-
-            raise UnknownFamily(unknown_model(name, error)) from None
-        return found, found.models
-    return family, (model,)
 
 
 @click.command()

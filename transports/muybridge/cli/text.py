@@ -6,13 +6,14 @@ import json
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import attrs
 import click
 
 from muybridge.cli import suggestions
-from muybridge.cli.answer_parts import calls_in, report_others, save_files
 from muybridge.cli.errors import in_options, instead_of_text
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
@@ -37,24 +38,18 @@ from muybridge.cli.terminal import answer_path, answer_piece
 from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
 from muybridge.media.files import file_named
+from muybridge.verbs.text import ask, calls_in, others_in, save_files
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.convert import attributes, wire_names
+from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.files import problem_of
 from muybridge_protocol.rules.values import Kind
 from muybridge_protocol.text.content import GenerationConfig
 from muybridge_protocol.text.models import TEXT_MODELS
 from muybridge_protocol.text.request import GenerateContentRequest
-from muybridge_protocol.text.responses import (
-    FinishReason,
-    GenerateContentResponse,
-    NoText,
-    collect,
-)
-
-if TYPE_CHECKING:
-    from muybridge import ContentStream
+from muybridge_protocol.text.responses import FinishReason, GenerateContentResponse, NoText
 
 _TIMEOUT = (
     "Seconds to wait for the whole answer; one that is interrupted may be charged [default: 600]"
@@ -209,13 +204,17 @@ def text(
             "Nothing was sent."
         )
     printing = not invocation.presentation.json and not no_stream
-    with invocation.client(text=True, spinner=not printing) as client:
+    with invocation.client(text=True, spinner=not printing) as client, _printer() as put:
         invocation.note(pays=True)
-        if no_stream:
-            answer = client.generate_content(asked, [*files, prompt], **settings)
-        else:
-            with client.stream_generate_content(asked, [*files, prompt], **settings) as stream:
-                answer = _read(invocation, stream, printing=printing)
+        answer = ask(
+            client,
+            asked,
+            [*files, prompt],
+            streams=not no_stream,
+            on_text=put if printing else None,
+            on_interruption=partial(_keep, invocation),
+            **settings,
+        )
         invocation.note(answer=answer)
     _report(invocation, answer, printed=printing)
 
@@ -266,23 +265,23 @@ def _config(
     return GenerationConfig(**read)
 
 
-def _read(
-    invocation: Invocation, stream: ContentStream, *, printing: bool
-) -> GenerateContentResponse:
-    """Read *stream* to its end and print it. If it fails, what has arrived is kept."""
-    with _printer() as put:
-        try:
-            for chunk in stream:
-                if printing:
-                    with suppress(NoText):  # the whole answer says why
-                        put(chunk.text)
-        except BaseException:
-            answer = collect(stream.received())
-            invocation.note(answer=answer)
-            with suppress(OSError):  # the reason of the end matters more
-                save_files(invocation, answer)
-            raise
-        return stream.collect()
+def _keep(invocation: Invocation, answer: GenerateContentResponse) -> None:
+    """Keep what has arrived of an answer that was interrupted."""
+    invocation.note(answer=answer)
+    with suppress(OSError):  # the reason of the end matters more
+        _save(invocation, answer)
+
+
+def _save(invocation: Invocation, answer: GenerateContentResponse) -> list[Path]:
+    """Save the files in *answer*, and report where they are."""
+    output = invocation.presentation.output
+    saved: list[Path] = []
+    for path in save_files(answer, output):
+        saved.append(path)
+        invocation.progress.say(f"saved {path} ({path.stat().st_size:,} bytes)")
+    if saved and output is None:
+        invocation.progress.say("-o PATH saves them elsewhere")
+    return saved
 
 
 @contextmanager
@@ -308,15 +307,18 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
     Raises:
         NoText: There is none.
     """
-    if not printed and not invocation.presentation.json:
+    json_wanted = invocation.presentation.json
+    if not printed and not json_wanted:
         with suppress(NoText), _printer() as put:
             put(answer.text)
     calls = calls_in(answer)
-    if not invocation.presentation.json:
+    if not json_wanted:
         for call in calls:
             answer_piece(f"{json.dumps(call)}\n")
-    files = save_files(invocation, answer)
-    report_others(invocation, answer)
+    files = _save(invocation, answer)
+    others = readable(", ".join(others_in(answer)), 200)
+    if others and not json_wanted:
+        invocation.progress.say(f"the answer also contains {others}: --json shows everything")
     counted = _counted(answer)
     if counted:
         invocation.progress.say(f"tokens: {counted}")
@@ -325,14 +327,14 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
     except NoText:
         if not (files or calls):
             raise
-        if not invocation.presentation.json:
+        if not json_wanted:
             for path in files:  # they are the answer
                 answer_path(path)
     reason = answer.finish_reason
     if reason is not None and reason != FinishReason.STOP:
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
-    if invocation.presentation.json:
+    if json_wanted:
         found = {"files": [os.fspath(path) for path in files], "calls": calls}
         invocation.print_document(**answer_record(answer), **found)
 
