@@ -20,7 +20,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from muybridge.cli.commands import muybridge
-from muybridge.cli.errors import MEANINGS
+from muybridge.cli.exit_codes import MEANINGS
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 MODULES = re.findall(r"^\| `(muybridge[a-z_.]*)` \|", PAGE.read_text("utf-8"), re.MULTILINE)

@@ -9,7 +9,8 @@ from typing import Final
 import click
 
 from muybridge.cli.commands import muybridge
-from muybridge.cli.errors import EXIT_CODES, MEANINGS
+from muybridge.cli.errors import EXIT_CODES
+from muybridge.cli.exit_codes import MEANINGS
 from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.markdown import code, table
 from muybridge_protocol.families import FAMILIES
@@ -84,7 +85,7 @@ def _help(param: click.Parameter) -> str:
 def exit_codes() -> str:
     """Return the meaning of each exit code, and the errors that lead to it."""
     return table(
-        ("Code", "Meaning", "Errors"),
+        ("Code", "Meaning", "Errors", "Accepted"),
         (
             (
                 code(number),
@@ -95,6 +96,7 @@ def exit_codes() -> str:
                     for kind, ends_with in EXIT_CODES.items()
                     if ends_with == number
                 ),
+                number.accepted,
             )
             for number, meaning in MEANINGS.items()
         ),

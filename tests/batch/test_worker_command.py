@@ -18,7 +18,7 @@ from muybridge.batch import SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.port import SharedJournal
 from muybridge.cli.commands import muybridge
-from muybridge.cli.errors import AMBIGUOUS, FAILED, INVALID, NOT_SENT
+from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
 from muybridge.testing.journal_conformance.any_journal import TOKEN
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from muybridge.cli import exit_codes
+from muybridge.cli.batch_reports import ENDINGS
+from muybridge.cli.exit_codes import MEANINGS
 from muybridge.cli.progress import Progress
 from muybridge_protocol.events import ServiceSilent, Submitted, Throttled, WillRetry
 from muybridge_protocol.records.tasks import Task
@@ -279,10 +283,33 @@ def test_deleting_an_asset(invoke: Invoke, settings: dict[str, str], asset: str,
 
 
 def test_the_help_names_every_exit_code(invoke: Invoke) -> None:
-    """The help contains the table of exit codes."""
+    """The help contains the table of exit codes, with the meaning that each states."""
     shown = invoke("--help").stdout.partition("Exit codes:")[2]
     codes = [int(line.split()[0]) for line in shown.splitlines() if line[2:3].isdigit()]
     assert codes == [*range(7), 70]
+    assert [*map(int, MEANINGS)] == codes
+    plain = " ".join(shown.split())
+    assert all(f"{code} {code.meaning}" in plain for code in MEANINGS)
+
+
+def test_the_help_of_batches_names_their_exit_codes(invoke: Invoke) -> None:
+    """The help of `batch` has the codes in their order, with the meaning that each states."""
+    plain = " ".join(invoke("batch", "--help").stdout.split())
+    told = "; ".join(f"{code} {meaning}" for code, _, meaning in ENDINGS)
+    assert f"Exit codes, the first that fits: {told}." in plain
+
+
+def test_only_the_table_has_numbers() -> None:
+    """No command ends with a number of its own: every exit code is stated once."""
+    numbers = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted(Path(str(exit_codes.__file__)).parent.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in ("exit", "Exit")
+        and any(isinstance(one, ast.Constant) for one in node.args)
+    ]
+    assert numbers == []
 
 
 def test_a_long_silence_is_told(capsys: pytest.CaptureFixture[str]) -> None:

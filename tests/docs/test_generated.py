@@ -11,8 +11,9 @@ import click
 import pytest
 from benchmarks.__main__ import BENCHMARKS
 
+from muybridge.cli.batch_reports import ENDINGS
 from muybridge.cli.commands import muybridge
-from muybridge.cli.errors import MEANINGS
+from muybridge.cli.exit_codes import DONE, INVALID, MEANINGS
 from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.comparison import comparisons
 from muybridge_docs.delivery_tables import COLUMNS, word
@@ -147,16 +148,36 @@ def test_commands() -> None:
                 assert f"| {option.human_readable_name}" in plain, path
 
 
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the rows of a section's table that begin with a number."""
+    section = (
+        (DOCS / page).read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    )
+    rows = re.findall(r"^\| (\d+ \|.*) \|$", section.replace("`", ""), re.MULTILINE)
+    return [[cell.strip() for cell in row.split("|")] for row in rows]
+
+
 def test_exit_codes() -> None:
-    """The exit codes are listed here and on the page about the command line."""
+    """The exit codes are listed here and on the page about the command line, in the same words."""
     assert [int(row[0].strip("`")) for row in cells("exit codes")] == list(MEANINGS)
     (ambiguous,) = [row[2] for row in cells("exit codes") if row[0] == "`4`"]
     assert "{py:exc}`CreateAmbiguous`" in ambiguous
-    page = (DOCS / "cli.md").read_text(encoding="utf-8")
-    section = page.split("## Exit codes")[1].split("##")[0]
-    assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)] == list(
-        MEANINGS
-    )
+    rows = rows_of("cli.md", "Exit codes")
+    assert [int(row[0]) for row in rows] == list(MEANINGS)
+    for (_, accepted, said), code in zip(rows, MEANINGS, strict=True):
+        assert accepted == code.accepted
+        assert said.startswith(code.meaning)
+
+
+def test_exit_codes_of_batches() -> None:
+    """The codes of batches are on their page in the words of the help, and their precedence."""
+    rows = {int(row[0]): row[1] for row in rows_of("batches.md", "Stop and resume")}
+    assert set(rows) == {INVALID, *(code for code, _, _ in ENDINGS)}
+    for code, _, meaning in ENDINGS:
+        assert rows[code].startswith(meaning.partition(",")[0])
+    first = [str(code) for code, *_ in ENDINGS if code is not DONE]
+    page = (DOCS / "batches.md").read_text(encoding="utf-8")
+    assert f"the code is the first of {', '.join(first[:-1])} and {first[-1]}." in page
 
 
 def test_delivery() -> None:

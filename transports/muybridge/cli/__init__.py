@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from muybridge.cli.exit_codes import INTERRUPTED, OF_A_SIGNAL
 from muybridge.cli.standard_streams import guard_streams
 from muybridge.signals import Terminated, terminating_on_signals
-
-_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -17,7 +16,7 @@ def main() -> None:
         try:
             _run()
         except KeyboardInterrupt as error:  # once loaded, the command reports this itself
-            code = 128 + error.number if isinstance(error, Terminated) else _INTERRUPTED
+            code = OF_A_SIGNAL + error.number if isinstance(error, Terminated) else INTERRUPTED
             _report_interrupted(code)
             sys.exit(code)
 

@@ -23,6 +23,7 @@ from muybridge.cli.batch_places import in_database, in_folder
 from muybridge.cli.batch_preview import confirm, show_preview
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import (
+    ENDINGS,
     counted,
     exit_code_for,
     journal_errors,
@@ -32,14 +33,14 @@ from muybridge.cli.batch_reports import (
     summary_record,
 )
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
-from muybridge.cli.errors import (
+from muybridge.cli.errors import in_options, interrupted_code, interruption
+from muybridge.cli.exit_codes import (
     AMBIGUOUS,
     DONE,
+    INTERRUPTED,
     NOT_SAVED,
     SAFE,
-    in_options,
-    interrupted_code,
-    interruption,
+    ExitCode,
 )
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import (
@@ -73,15 +74,17 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
 
 
-@click.group(cls=CommandGroup, no_args_is_help=False)
+@click.group(
+    cls=CommandGroup,
+    no_args_is_help=False,
+    help="Run many requests. After a crash, the batch resumes without paying twice.\n\n"
+    "Exit codes, the first that fits: "
+    f"{'; '.join(f'{code} {meaning}' for code, _, meaning in ENDINGS)}. After {SAFE} and "
+    f"{NOT_SAVED} run the batch again. Ctrl-C stops a batch with one of these codes, not with "
+    f"{INTERRUPTED}.",
+)
 def batch() -> None:
-    """Run many requests. After a crash, the batch resumes without paying twice.
-
-    Exit codes, the first that fits: 4 some requests may have been accepted, and you decide (`batch
-    resolve`); 6 some results are not downloaded yet, or the journal cannot be used; 5 some items
-    are not finished; 3 some were refused; 1 some tasks failed; 0 all are done. After 5 and 6 run
-    the batch again. Ctrl-C stops a batch with one of these codes, not with 130.
-    """
+    """Group the commands for batches."""
 
 
 for _one in (ambiguous, manifest, resolve, submit):
@@ -325,7 +328,7 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
         raise InvalidBatch([said, *wrong.problems]) from error
 
 
-def exit_code_of(report: Report) -> int:
+def exit_code_of(report: Report) -> ExitCode:
     """Return the exit code for the state of a batch."""
     code = exit_code_for(report.counts)
     return NOT_SAVED if report.without_sidecar and code != AMBIGUOUS else code

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muybridge.cli.errors import NOT_SENT
+from muybridge.cli.exit_codes import NOT_SENT
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import message_console, say, show
 from muybridge_protocol.records.convert import attributes

@@ -14,15 +14,15 @@ from muybridge.batch.journal_errors import JournalMissing, JournalOutdated, Jour
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
-from muybridge.cli.errors import (
+from muybridge.cli.errors import in_options, interrupted_code
+from muybridge.cli.exit_codes import (
     AMBIGUOUS,
     DONE,
     FAILED,
     NOT_SAVED,
     NOT_SENT,
     SAFE,
-    in_options,
-    interrupted_code,
+    ExitCode,
 )
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import answer, document, long_document, say
@@ -34,22 +34,36 @@ if TYPE_CHECKING:
     from muybridge.batch.journal_entries import Entry
     from muybridge.batch.port import Stray
 
-_EXIT_CODES = (
-    (AMBIGUOUS, (State.AMBIGUOUS,)),
-    (NOT_SAVED, (State.COMPLETED,)),
-    (SAFE, (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED)),
-    (NOT_SENT, (State.REFUSED,)),
-    (FAILED, (State.FAILED,)),
+ENDINGS = (
+    (
+        AMBIGUOUS,
+        (State.AMBIGUOUS,),
+        "some requests may have been accepted, and you decide (`batch resolve`)",
+    ),
+    (
+        NOT_SAVED,
+        (State.COMPLETED,),
+        "some results are not downloaded yet, or the journal cannot be used",
+    ),
+    (
+        SAFE,
+        (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED),
+        "some items are not finished",
+    ),
+    (NOT_SENT, (State.REFUSED,), "some were refused"),
+    (FAILED, (State.FAILED,), "some tasks failed"),
+    (DONE, (), "all are done"),
 )
-"""The exit code of a batch with an item in one of the states; the first row that fits counts.
+"""The exit code of a batch with an item in one of the states, and its meaning.
 
-Items that need a decision come first, then those that another run finishes, then the rest.
+The first row that fits counts: items that need a decision come first, then those that another run
+finishes, then the rest.
 """
 
 
-def exit_code_for(found: Mapping[State, int]) -> int:
+def exit_code_for(found: Mapping[State, int]) -> ExitCode:
     """Return the exit code for a batch, given how many items are in each state."""
-    return next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
+    return next((code for code, states, _ in ENDINGS if any(map(found.get, states))), DONE)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muybridge.cli.errors import FAILED, in_options, report_problems
+from muybridge.cli.errors import in_options, report_problems
+from muybridge.cli.exit_codes import FAILED
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.generate import FamilyGroup
 from muybridge.cli.invocation import Invocation, invocation_of

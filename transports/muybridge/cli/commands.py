@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from muybridge.cli.exit_codes import DONE, MEANINGS
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.presentation import Presentation
@@ -105,12 +106,10 @@ class Muybridge(CommandGroup):
             super().invoke(ctx)
         except click.exceptions.Exit as ended:
             return ended.exit_code
-        return 0
+        return DONE
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click passes it
         """Write the exit codes."""
-        from muybridge.cli.errors import MEANINGS  # noqa: PLC0415  only the help needs it
-
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), meaning) for code, meaning in MEANINGS.items()])
             formatter.write_paragraph()

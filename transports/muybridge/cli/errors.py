@@ -13,6 +13,19 @@ from typing import Any
 import click
 
 from muybridge.cli.connection import PERMISSIONS
+from muybridge.cli.exit_codes import (
+    AMBIGUOUS,
+    DEFECT,
+    FAILED,
+    INTERRUPTED,
+    INVALID,
+    NOT_SAVED,
+    NOT_SENT,
+    OF_A_SIGNAL,
+    PIPE_CLOSED,
+    SAFE,
+    ExitCode,
+)
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.options import IN_COMMAND, media_rules, option_name, printed
 from muybridge.cli.records import answer_record, result_record, task_record
@@ -55,26 +68,7 @@ TEXT = "text"
 _TEXT_OPTIONS = {"model": "MODEL", "contents": "PROMPT", "systemInstruction": "--system"}
 """How the command line names its fields. Settings are options of the same name."""
 
-DONE, FAILED, INVALID, NOT_SENT, AMBIGUOUS, SAFE, NOT_SAVED = range(7)
-DEFECT = 70
-INTERRUPTED = 130
-PIPE_CLOSED = 141
-
-MEANINGS: Mapping[int, str] = {
-    DONE: "done",
-    FAILED: "the task failed or was cancelled; for text: there is no answer; for validate "
-    "and estimate: some items are not valid; for check: a rule is broken",
-    INVALID: "the request or the command line is invalid (nothing was sent)",
-    NOT_SENT: "refused, unauthorized, rate-limited or not sent",
-    AMBIGUOUS: "the request may have been accepted; check your account before you send it again; "
-    "for text: the answer was interrupted or lost, and may have been charged",
-    SAFE: "no usable result yet; the task can be resumed (timeout, Ctrl-C, unreachable, ...)",
-    NOT_SAVED: "the download or the file system failed; the task can be resumed",
-    DEFECT: "a bug in Muybridge before anything was sent, with a traceback; please report it",
-}
-"""What each exit code says, for `muybridge --help`."""
-
-EXIT_CODES: Mapping[type[BaseException], int] = {
+EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     TaskEnded: FAILED,
     NoText: FAILED,
     LocalError: INVALID,
@@ -134,11 +128,11 @@ def in_options(message: str) -> str:
     return message
 
 
-def exit_code(error: BaseException, invocation: Invocation) -> int:
+def exit_code(error: BaseException, invocation: Invocation) -> ExitCode:
     """Return the code that a command ends with after *error*."""
     code = next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), DEFECT)
     # A user who reads "nothing was sent" may send it again, and would then pay twice.
-    if invocation.course.accepted and code in (INVALID, NOT_SENT, DEFECT):
+    if invocation.course.accepted and code.accepted == "no":
         return SAFE
     if invocation.course.unanswered and code == DEFECT:
         return AMBIGUOUS
@@ -181,10 +175,10 @@ def report(error: BaseException, invocation: Invocation) -> int:
             message += f" Task {shown_id(invocation.course.task.id)} is not affected."
         elif invocation.course.answer is not None and not invocation.connection.local:
             message += " The answer may have been charged. Asking again may cost again."
-    code = _report(type(error).__name__, message, code, invocation, details)
+    exits = _report(type(error).__name__, message, code, invocation, details)
     if isinstance(error, InvalidKey | InvalidAddress) and message.startswith("There is no "):
         say(_WITHOUT_SERVICE)
-    return code
+    return exits
 
 
 def _explained(error: click.ClickException) -> str:
@@ -208,13 +202,13 @@ def interrupted_code(error: BaseException, code: int) -> int:
 
     All signals but that of Ctrl-C exit as in a shell, with 128 plus the signal's number.
     """
-    return 128 + error.number if isinstance(error, Terminated) else code
+    return OF_A_SIGNAL + error.number if isinstance(error, Terminated) else code
 
 
 def _report(
     kind: str,
     message: str,
-    code: int,
+    code: ExitCode,
     invocation: Invocation,
     details: dict[str, Any],
     *,
@@ -222,8 +216,8 @@ def _report(
 ) -> int:
     """Report an error and how to resume. *exits* replaces *code* as the exit code."""
     exits = code if exits is None else exits
-    begun = (AMBIGUOUS, SAFE, NOT_SAVED, INTERRUPTED)
-    resumable = code in begun or (code == NOT_SENT and invocation.course.resuming is not None)
+    stopped = code in (NOT_SENT, INTERRUPTED) and invocation.course.resuming is not None
+    resumable = stopped or code.accepted in ("perhaps", "yes")
     command = invocation.next_command() if resumable else None
     say(f"error: {message}")
     if command is not None:
@@ -336,7 +330,7 @@ def _names_no_file(value: object) -> bool:
     return all(isinstance(item, str) for item in items)  # and not a loaded file
 
 
-def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, str]:
+def _interruption(error: BaseException, invocation: Invocation) -> tuple[ExitCode, str]:
     """Return the exit code and the message for Ctrl-C, which depend on the progress so far."""
     course, local = invocation.course, invocation.connection.local
     notes = " ".join(getattr(error, "__notes__", ()))

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import click
 
-from muybridge.cli.errors import DONE, FAILED
+from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, PRICES
 from muybridge.cli.request_files import reading, verdict_record

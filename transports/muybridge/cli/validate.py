@@ -10,7 +10,8 @@ from typing import BinaryIO
 import click
 
 from muybridge.cli.check import checking_client
-from muybridge.cli.errors import DONE, FAILED, in_options
+from muybridge.cli.errors import in_options
+from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import insecure_downloads
 from muybridge.cli.request_files import finding_records, reading
