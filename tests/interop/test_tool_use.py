@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Literal
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import anthropic
 import httpx
@@ -46,6 +50,71 @@ class Horse(BaseModel):
 
 
 HORSE = Horse(name="name", gait="walk", age=1, friends=["friends", "friends2"])
+
+
+class Coat(Enum):
+    """A colour."""
+
+    BAY = "bay"
+    GREY = "grey"
+
+
+class Rider(BaseModel):
+    """A load, by its field `kind`."""
+
+    kind: Literal["rider"]
+    name: str = Field(max_length=3)
+
+
+class Cart(BaseModel):
+    """Another load."""
+
+    kind: Literal["cart"]
+    wheels: int = Field(gt=1, multiple_of=2)
+
+
+class Foal(BaseModel):
+    """A type within itself."""
+
+    name: str
+    foals: list[Foal] = []
+
+
+class Entry(BaseModel):
+    """One field for each kind of schema that pydantic generates."""
+
+    number: UUID
+    name: str = Field(pattern="^[A-Z]{6}$")
+    born: date
+    seen: datetime | None
+    owner: str | None = None
+    coats: set[Coat] = Field(min_length=2)
+    weight: float = Field(gt=0, lt=1)
+    price: Decimal
+    load: Annotated[Cart | Rider, Field(discriminator="kind")]
+    rider: Rider = Field(description="A reference beside a description")
+    box: int | str
+    odds: tuple[int, bool]
+    prizes: dict[str, int]
+    foal: Foal
+
+
+ENTRY = Entry(
+    number=UUID("00000000-0000-4000-8000-000000000000"),
+    name="AAAAAA",
+    born=date(2024, 1, 2),
+    seen=datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC),
+    owner="owner",
+    coats={Coat.BAY, Coat.GREY},
+    weight=0.5,
+    price=Decimal(0),
+    load=Cart(kind="cart", wheels=2),
+    rider=Rider(kind="rider", name="nam"),
+    box=0,
+    odds=(0, False),
+    prizes={},
+    foal=Foal(name="name"),
+)
 
 
 def _google(service: LocalService) -> genai.Client:
@@ -132,6 +201,22 @@ def test_openai_parses_calls(chat: openai.OpenAI) -> None:
         for choice in one.choices:
             (call,) = choice.message.tool_calls or []
             assert call.function.parsed_arguments == HORSE
+
+
+def test_every_kind_of_schema(chat: openai.OpenAI, google: genai.Client) -> None:
+    """Whatever pydantic generates from types has a value, as JSON and as arguments."""
+    messages: Any = [{"role": "user", "content": "A horse"}]
+    tools = [openai.pydantic_function_tool(Entry)]
+    completion = chat.chat.completions.parse(model=MODEL, messages=messages, response_format=Entry)
+    assert completion.choices[0].message.parsed == ENTRY
+    completion = chat.chat.completions.parse(model=MODEL, messages=messages, tools=tools)
+    (call,) = completion.choices[0].message.tool_calls or []
+    assert call.function.parsed_arguments == ENTRY
+    config = types.GenerateContentConfig(
+        response_mime_type="application/json", response_json_schema=Entry.model_json_schema()
+    )
+    response = google.models.generate_content(model=MODEL, contents="A horse", config=config)
+    assert Entry.model_validate_json(response.text or "") == ENTRY
 
 
 def test_anthropic_reads_calls_and_json(service: LocalService) -> None:
