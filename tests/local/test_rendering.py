@@ -19,7 +19,7 @@ from av.video.reformatter import ColorRange, Colorspace
 from PIL import Image, ImageChops, ImageStat
 
 from muybridge.local.drawing.caption import drawable
-from muybridge.local.drawing.gallop import STANCE, STRIDE, gallop
+from muybridge.local.drawing.horse import FOOTFALLS, MOMENTS, STRIDE, Outline, silhouette
 from muybridge.local.drawing.image import Picture, render_png
 from muybridge.local.drawing.look import Backdrop
 from muybridge.local.drawing.photograph import Scene
@@ -404,26 +404,41 @@ def test_a_film_that_fails_leaves_nothing(
     assert earlier.read_bytes() == b"whole"
 
 
+STANCE = 0.24
+"""The part of a stride for which each hoof is on the ground."""
+
+
+def toes(outlines: Sequence[Outline]) -> list[float]:
+    """Return how far forward the hooves on the ground reach, at most two, from behind."""
+    grounded = sorted(point.real for outline in outlines for point in outline if point.imag < 0.005)
+    ends = [one for one, next_one in pairwise(grounded) if next_one - one > 0.15]
+    return [*ends, *grounded[-1:]]
+
+
 def test_the_gallop_has_its_footfalls_in_order():
     """Far hind, near hind, far fore and near fore touch the ground in turn, then none does."""
-    order: list[str] = []
-    for step in range(100):
-        pose = gallop(step / 100)
-        standing = [
-            name
-            for name in ("far_hind", "near_hind", "far_fore", "near_fore")
-            if getattr(pose, name).toe.imag < 0.004
-        ]
-        order += [name for name in standing if name not in order]
-        if 0.76 < step / 100 < 0.98:
-            assert not standing
-    assert order == ["far_hind", "near_hind", "far_fore", "near_fore"]
+    far_hind, near_hind, far_fore, near_fore = FOOTFALLS
+    for moment in range(MOMENTS):
+        phase = moment / MOMENTS
+        horse = silhouette(phase)
+        for outlines, footfalls in (
+            (horse.far, (far_hind, far_fore)),
+            (horse.near, (near_hind, near_fore)),
+        ):
+            # At the very first and last moment, only the tip of the toe touches the ground.
+            sure = [one for one in footfalls if one + 0.03 < phase < one + STANCE - 0.03]
+            most = [one for one in footfalls if one - 0.01 <= phase <= one + STANCE + 0.03]
+            assert len(sure) <= len(toes(outlines)) <= len(most), phase
+    assert near_fore + STANCE + 0.03 < 0.8
 
 
 def test_a_hoof_on_the_ground_stays_where_it_is():
     """While a hoof is on the ground, it moves back under the horse as fast as the ground does."""
-    touch = gallop(0.0).far_hind.toe
-    for step in range(11):
-        phase = STANCE * step / 10
-        toe = gallop(phase).far_hind.toe
-        assert abs(toe + phase * STRIDE - touch) < 0.02
+    for footfall, side in zip(FOOTFALLS, ("far", "near", "far", "near"), strict=True):
+        first = math.ceil((footfall + 0.03) * MOMENTS)
+        places = [
+            max(toes(getattr(silhouette(moment / MOMENTS), side))) + moment / MOMENTS * STRIDE
+            for moment in range(first, int((footfall + STANCE - 0.03) * MOMENTS) + 1)
+        ]
+        assert len(places) >= 8
+        assert max(places) - min(places) < 0.03

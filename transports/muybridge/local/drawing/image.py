@@ -15,6 +15,7 @@ import attrs
 from PIL import Image, ImageDraw, ImageFont
 
 from muybridge.local.drawing.card import Mount
+from muybridge.local.drawing.horse import MOMENTS
 from muybridge.local.drawing.look import Look, look_of
 from muybridge.local.drawing.photograph import VIEW_HEIGHT, VIEW_WIDTH, Scene
 
@@ -74,7 +75,7 @@ class Likeness:
     def from_seed(cls, seed: int) -> Likeness:
         """Return the likeness that *seed* decides."""
         coat, start = hashlib.shake_128(str(seed).encode()).digest(2)
-        return cls(coat=24 + coat % 22, start=start / 256)
+        return cls(coat=24 + coat % 22, start=start * MOMENTS // 256 / MOMENTS)
 
 
 def render_png(picture: Picture, path: Path) -> None:

@@ -10,8 +10,7 @@ import attrs
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
 from muybridge.local.drawing.backdrops import Wall
-from muybridge.local.drawing.gallop import STRIDE, gallop
-from muybridge.local.drawing.horse import Outline, silhouette
+from muybridge.local.drawing.horse import STRIDE, Outline, silhouette
 from muybridge.local.drawing.look import Backdrop
 
 VIEW_WIDTH, VIEW_HEIGHT = 2.46, 1.76
@@ -81,7 +80,7 @@ class Scene:
         plate.paste(45, (round(self.width / 2 - width / 2), self._ground - height // 3), mask)
 
     def _paint_horse(self, plate: Image.Image, phase: float) -> None:
-        shapes = silhouette(gallop(phase))
+        shapes = silhouette(phase)
         far, light = min(255, self.coat + 62), min(255, self.coat + 26)
         self._paint(plate, shapes.far, top=far, bottom=far - 12)
         self._paint(plate, shapes.near, top=light, bottom=self.coat - 14)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from av.audio.frame import AudioFrame
 from av.container import OutputContainer
 
-from muybridge.local.drawing.gallop import FOOTFALLS
+from muybridge.local.drawing.horse import FOOTFALLS
 
 SAMPLE_RATE = 48_000
 
