@@ -28,14 +28,13 @@ import attrs
 from muybridge_protocol.emulator.lengths import tokens
 from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.tasks import EmulatedTask
-from muybridge_protocol.families import VIDD, VIDSB, Media
+from muybridge_protocol.families import VIDD, VIDSB
 from muybridge_protocol.http import Headers, HttpResponse
+from muybridge_protocol.media.formats import USUAL
 from muybridge_protocol.records.convert import partial
 from muybridge_protocol.records.tasks import Result, Status, Task
 
 _JSON_TYPE = ("Content-Type", "application/json")
-
-_SUFFIXES = {Media.IMAGE: "png", Media.VIDEO: "mp4"}
 
 
 @attrs.frozen
@@ -126,7 +125,7 @@ def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[st
 
 def media_name(task: EmulatedTask) -> str:
     """Return the file name that the task's image or video is served under."""
-    return f"{task.id}.{_SUFFIXES[task.family.media]}"
+    return f"{task.id}{USUAL[task.family.media].suffix}"
 
 
 def _error(task: EmulatedTask, status: Status) -> Mapping[str, object]:

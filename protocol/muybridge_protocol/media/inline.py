@@ -20,31 +20,12 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
+from muybridge_protocol.media.formats import CONTENT_TYPES, PDF
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.media.facts import MediaFacts
-
-CONTENT_TYPES: Final[Mapping[str, str]] = {
-    "PNG": "image/png",
-    "JPEG": "image/jpeg",
-    "GIF": "image/gif",
-    "WebP": "image/webp",
-    "BMP": "image/bmp",
-    "TIFF": "image/tiff",
-    "AVIF": "image/avif",
-    "HEIC": "image/heic",
-    "HEIF": "image/heif",
-    "MP4": "video/mp4",
-    "QuickTime": "video/quicktime",
-    "WebM": "video/webm",
-    "WAV": "audio/wav",
-    "MP3": "audio/mpeg",
-    "M4A": "audio/mp4",
-    "WebA": "audio/webm",
-}
-"""The media type of each format that can be sent."""
 
 MIME_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORECASE)
 """A media type, as requests take it."""
@@ -60,7 +41,6 @@ _NO_TEXT: Final = (
     f"A file cannot be part of a string. Put it beside the text, as in [{LOAD}, text], or into a "
     "field for media, as in image_urls=[...]; its repr() is a description for logs"
 )
-_PDF = b"%PDF-"
 _LONGEST_NAME = 100
 
 
@@ -103,7 +83,7 @@ class InlineMedia:
         name: str = "",
         allow_inline: bool = False,
     ) -> None:
-        from muybridge_protocol.media.inspect import inspect_media  # noqa: PLC0415  most send URLs
+        from muybridge_protocol.media.inspect import IS_PDF, inspect_media  # noqa: PLC0415  most send URLs
         from muybridge_protocol.media.source import Fragments  # noqa: PLC0415  the same
 
         data = bytes(data)
@@ -114,8 +94,8 @@ class InlineMedia:
             raise ValueError(f"{said} is empty; use a picture, video or sound")
         if mime_type is None:
             mime_type = CONTENT_TYPES.get(facts.format or "")
-            if data.startswith(_PDF):
-                mime_type = "application/pdf"
+            if facts.defect == IS_PDF:
+                mime_type = PDF.content_type
             elif facts.defect:
                 typed = "" if mime_type else TYPED
                 raise ValueError(f"{said} {facts.defect}; use a picture, video or sound{typed}")

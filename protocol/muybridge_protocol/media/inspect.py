@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts
+from muybridge_protocol.media.formats import AAC, BEGINNING, MP3, PDF, SVG, format_of
 from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.images import IMAGE_READERS
-from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.mp4 import read_mp4
 from muybridge_protocol.media.sounds import (
     behind_tags,
@@ -42,8 +42,6 @@ from muybridge_protocol.media.source import (
 from muybridge_protocol.media.webm import read_webm
 
 _MOST_READS = 20_000
-_BEGINNING = 512
-"""Bytes by which formats are recognized."""
 
 _READERS: Mapping[str, Callable[[Source, Found], None]] = {
     **IMAGE_READERS,
@@ -57,55 +55,10 @@ _READERS: Mapping[str, Callable[[Source, Found], None]] = {
     "MP3": read_mp3,
 }
 
-_MARKS: tuple[tuple[int, bytes, str, MediaKind | None], ...] = (
-    (0, b"\x89PNG\r\n\x1a\n", "PNG", MediaKind.IMAGE),
-    (0, b"\xff\xd8\xff", "JPEG", MediaKind.IMAGE),
-    (0, b"GIF87a", "GIF", MediaKind.IMAGE),
-    (0, b"GIF89a", "GIF", MediaKind.IMAGE),
-    (0, b"II*\0", "TIFF", MediaKind.IMAGE),
-    (0, b"MM\0*", "TIFF", MediaKind.IMAGE),
-    (0, b"II+\0", "TIFF", MediaKind.IMAGE),
-    (0, b"MM\0+", "TIFF", MediaKind.IMAGE),
-    (0, b"8BPS", "Photoshop", MediaKind.IMAGE),
-    (0, b"\0\0\0\x0cjP  ", "JPEG 2000", MediaKind.IMAGE),
-    (0, b"\0\0\0\x0cJXL ", "JPEG XL", MediaKind.IMAGE),
-    (0, b"\xff\x0a", "JPEG XL", MediaKind.IMAGE),
-    (0, b"\x1aE\xdf\xa3", "WebM", None),
-    (0, b"FLV\x01", "FLV", MediaKind.VIDEO),
-    (0, b"\0\0\x01\xba", "MPEG", MediaKind.VIDEO),
-    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "ASF", None),
-    (0, b"OggS", "Ogg", None),
-    (0, b"fLaC", "FLAC", MediaKind.SOUND),
-    (0, b"#!AMR", "AMR", MediaKind.SOUND),
-    (0, b"MThd", "MIDI", MediaKind.SOUND),
-)
-"""Marks at an offset, the format that each belongs to, and what it is if the mark tells."""
-
-_RIFF: Mapping[bytes, tuple[str, MediaKind]] = {
-    b"WEBP": ("WebP", MediaKind.IMAGE),
-    b"WAVE": ("WAV", MediaKind.SOUND),
-    b"AVI ": ("AVI", MediaKind.VIDEO),
-}
-_PICTURE_BRANDS: Mapping[bytes, str] = {
-    **dict.fromkeys((b"avif", b"avis", b"avio"), "AVIF"),
-    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis"), "HEIC"),
-    **dict.fromkeys((b"hevc", b"hevx", b"hevm", b"hevs"), "HEIC"),
-    **dict.fromkeys((b"mif1", b"mif2", b"msf1", b"miaf", b"1pic"), "HEIF"),
-    **dict.fromkeys((b"avci", b"avcs", b"j2ki", b"j2is"), "HEIF"),
-}
-"""The brands of pictures in ISO files (ISO/IEC 23008-12). Those of HEIF name no encoding."""
-_FIRST_BRANDS: Mapping[bytes, tuple[str, MediaKind | None]] = {
-    b"qt  ": ("QuickTime", None),
-    b"crx ": ("CR3", MediaKind.IMAGE),
-}
-"""What the first brand alone says. A file with none of all these brands is MP4."""
-_QUICKTIME = (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
-"""Boxes with which a QuickTime file begins that has no brand."""
-_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
 IS_PDF = "is a PDF document"
 """The defect of a document, which is no medium, but a file that text requests take."""
 _NO_MEDIA: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF-", IS_PDF),
+    *((mark, IS_PDF) for mark in PDF.marks),
     (b"PK\x03\x04", "is a ZIP archive"),
     (b"\x1f\x8b\x08", "is compressed with gzip"),
     (b"\x7fELF", "is a program"),
@@ -129,7 +82,7 @@ def inspect_media(source: Source) -> MediaFacts:
     found, defect, size = Found(), "", source.size
     bounded: Source = Bounded(source, _MOST_READS)
     try:
-        is_tagged = is_tag(bounded.read(0, _BEGINNING))
+        is_tagged = is_tag(bounded.read(0, BEGINNING))
         if is_tagged:
             bounded = Window(bounded, behind_tags(bounded))
         defect = _recognize(bounded, found)
@@ -152,55 +105,22 @@ def inspect_media(source: Source) -> MediaFacts:
 
 def _recognize(source: Source, found: Found) -> str:
     """Find out the format, and return why *source* is certainly no medium, or ""."""
-    start = source.read(0, _BEGINNING)
+    start = source.read(0, BEGINNING)
     if not start:
         return "is empty"
-    found.format, found.kind = format_of(start)
-    if found.format is not None:
-        return ""
-    if mp3_start(source) is not None:
-        found.format, found.kind = "MP3", MediaKind.SOUND
-        return ""
-    if is_adts(source):
-        found.format, found.kind = "AAC", MediaKind.SOUND
+    known = format_of(start)
+    if known is None and mp3_start(source) is not None:
+        known = MP3
+    if known is None and is_adts(source):
+        known = AAC
+    if known is not None:
+        found.format, found.kind = known.name, known.kind
         return ""
     for mark, what in _NO_MEDIA:
         if start.startswith(mark):
             return what
     found.format = UNKNOWN_FORMAT
     return _as_text(start, found)
-
-
-def format_of(start: bytes) -> tuple[str | None, MediaKind | None]:
-    """Return the format of what begins with *start*, and what it is; None if that is unknown."""
-    for offset, mark, name, kind in _MARKS:
-        if start[offset : offset + len(mark)] == mark:
-            return name, kind
-    if start[:4] in (b"RIFF", b"RF64", b"BW64") and start[8:12] in _RIFF:
-        return _RIFF[start[8:12]]
-    if start[4:8] == b"ftyp":
-        return _by_brands(start)
-    if start[4:8] in _QUICKTIME:
-        return "QuickTime", None
-    if start[:2] == b"BM" and int.from_bytes(start[14:18], "little") in _BMP_HEADERS:
-        return "BMP", MediaKind.IMAGE
-    if start[:4] == b"FORM" and start[8:12] in (b"AIFF", b"AIFC"):
-        return "AIFF", MediaKind.SOUND
-    if len(start) > 376 and start[0] == start[188] == start[376] == 0x47:  # its packets
-        return "MPEG-TS", MediaKind.VIDEO
-    return None, None
-
-
-def _by_brands(start: bytes) -> tuple[str, MediaKind | None]:
-    """Return what the brands of an ISO file say: the first one, and those it is compatible with."""
-    end = min(int.from_bytes(start[:4], "big"), len(start))
-    brands = [start[at : at + 4] for at in (8, *range(16, end - 3, 4))]
-    if brands[0] in _FIRST_BRANDS:
-        return _FIRST_BRANDS[brands[0]]
-    names = [_PICTURE_BRANDS[brand] for brand in brands if brand in _PICTURE_BRANDS]
-    if not names:
-        return "MP4", None
-    return next((name for name in names if name != "HEIF"), "HEIF"), MediaKind.IMAGE
 
 
 def _as_text(start: bytes, found: Found) -> str:
@@ -216,7 +136,7 @@ def _as_text(start: bytes, found: Found) -> str:
     if not all(char.isprintable() or char in "\t\r\n\f" for char in text):
         return ""
     if "<svg" in text or "<!DOCTYPE svg" in text:
-        found.format, found.kind = "SVG", MediaKind.IMAGE
+        found.format, found.kind = SVG.name, SVG.kind
         return ""
     if text.startswith(_TEXT_MEDIA):
         return ""

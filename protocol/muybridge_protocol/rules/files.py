@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
+from muybridge_protocol.media.formats import FORMATS, PDF
 from muybridge_protocol.records.json import is_encodable
 from muybridge_protocol.rules.media_urls import BARE_BASE64, IMAGE_BEGINNINGS
 from muybridge_protocol.rules.values import Problem, is_array, shown
@@ -19,11 +20,7 @@ from muybridge_protocol.rules.values import Problem, is_array, shown
 FILE_TEXT: Final = "file_as_text"
 """The rule that such a text breaks."""
 
-_MEDIA: Final = frozenset({
-    "png", "jpg", "jpeg", "jpe", "jfif", "gif", "webp", "bmp", "tif", "tiff", "avif",
-    "heic", "heif", "svg", "pdf", "mp4", "m4v", "mov", "webm", "mkv", "avi", "mpg", "mpeg",
-    "3gp", "wav", "mp3", "m4a", "aac", "flac", "ogg", "opus", "aif", "aiff", "weba",
-})  # fmt: skip
+_MEDIA: Final = frozenset(suffix[1:] for one in (*FORMATS.values(), PDF) for suffix in one.suffixes)
 _TEXTS: Final = frozenset({
     "txt", "text", "md", "markdown", "rst", "json", "jsonl", "ndjson", "csv", "tsv", "yaml",
     "yml", "toml", "xml", "html", "htm", "log", "srt",

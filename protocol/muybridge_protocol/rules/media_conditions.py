@@ -17,6 +17,7 @@ from typing import Protocol
 import attrs
 
 from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts
+from muybridge_protocol.media.formats import FORMATS, MP3
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import either, parse_pixel_size
 
@@ -81,9 +82,8 @@ class OfKind:
         return Judgement(Verdict.UNDECIDED, facts.doubt) if facts.doubt else KEPT
 
 
-_MOVING = ("GIF", "WebP", "PNG", "AVIF", "HEIF", "SVG")
-"""Formats of images that may move."""
-_WITHOUT_MARK = ("MP3",)
+_MOVING = tuple(one.name for one in FORMATS.values() if one.moves)
+_WITHOUT_MARK = (MP3.name,)
 """Formats that data may have although they begin like nothing that is known."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from muybridge_protocol.hosts import has_public_name, is_loopback
+from muybridge_protocol.media.formats import FORMATS
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import either, is_array, shown
@@ -29,9 +31,13 @@ ALLOWED: Final = "load_media(path, allow_inline=True)"
 """How a file is sent where the specification does not say that files are read."""
 LEAST_BASE64 = 64
 """Shortest text that is recognized as plain base64, in characters."""
-# How base64 of PNG, JPEG, GIF, WebP (RIFF), BMP and TIFF begins. Without this check, a path of
-# letters and slashes would be taken for base64.
-IMAGE_BEGINNINGS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0A")
+# Without this check, a path of letters and slashes would be taken for base64.
+IMAGE_BEGINNINGS: Final = tuple(
+    b64encode(mark).decode()[: len(mark) * 8 // 6]  # the last character depends on what follows
+    for name in ("PNG", "JPEG", "GIF", "WebP", "BMP", "TIFF")
+    for mark in FORMATS[name].marks
+)
+"""How base64 of the pictures begins that fields take in this form."""
 BARE_BASE64: Final = "(?:{})={{0,2}}".format(
     "|".join(f"{first}[A-Za-z0-9+/]{{{LEAST_BASE64 - len(first)},}}" for first in IMAGE_BEGINNINGS)
 )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from muybridge_protocol.media.formats import PDF
 from muybridge_protocol.media.inline import LOAD, InlineMedia, is_file
 from muybridge_protocol.records.json import JsonObject, as_object
 from muybridge_protocol.rules.files import (
@@ -28,7 +29,6 @@ from muybridge_protocol.rules.values import Problem, is_array, shown
 Block = Callable[[InlineMedia], JsonObject | None]
 """Makes the item of a message's content that holds a file, or None if its type has no form."""
 
-_PDF: Final = "application/pdf"
 _SOUNDS: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -40,7 +40,7 @@ def chat_block(media: InlineMedia) -> JsonObject | None:
     if media.mime_type in _SOUNDS:
         sound = {"data": media.base64(), "format": _SOUNDS[media.mime_type]}
         return {"type": "input_audio", "input_audio": sound}
-    if media.mime_type == _PDF:
+    if media.mime_type == PDF.content_type:
         document = {"filename": media.name or "document.pdf", "file_data": media.data_uri()}
         return {"type": "file", "file": document}
     return None
@@ -50,7 +50,11 @@ def messages_block(media: InlineMedia) -> JsonObject | None:
     """Return the block of a message that holds *media*."""
     if media.mime_type in _PICTURES:
         return {"type": "image", "source": _source(media)}
-    return {"type": "document", "source": _source(media)} if media.mime_type == _PDF else None
+    return (
+        {"type": "document", "source": _source(media)}
+        if media.mime_type == PDF.content_type
+        else None
+    )
 
 
 def _address(media: InlineMedia) -> JsonObject:

@@ -20,18 +20,17 @@ import attrs
 
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
-from muybridge.files.suffixes import BEGINNING, SUFFIXES, right_path, suffix_for
+from muybridge.files.suffixes import SUFFIXES, right_path, suffix_for
 from muybridge.signals import genuine, ignoring_errors
 from muybridge.wire.exchange import PIECE
 from muybridge_protocol.errors import DownloadFailed
-from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
+from muybridge_protocol.media.formats import BEGINNING, USUAL
 from muybridge_protocol.operations.download import Part
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Task
 
-_FAMILY_SUFFIXES = {Media.IMAGE: ".png", Media.VIDEO: ".mp4"}
 _LONGEST_STEM = 100
 _POSIX = os.name == "posix"
 """Whether open files can be renamed and removed."""
@@ -91,7 +90,7 @@ class SaveTarget:
         name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
         stem, dot, suffix = name.rpartition(".")
         known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in SUFFIXES.values() else ""
-        fallback = _FAMILY_SUFFIXES[family.media] if family is not None else known or ".bin"
+        fallback = USUAL[family.media].suffix if family is not None else known or ".bin"
         path = Path(where)
         if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
             chosen = own_stem(task.id) if task is not None else safe_stem(stem or name)

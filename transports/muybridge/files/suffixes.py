@@ -10,33 +10,15 @@ from typing import Final
 
 from muybridge.drivers.calls import warn_caller
 from muybridge_protocol.errors import NameChanged, WrongSuffix
-
-BEGINNING: Final = 512
-"""Bytes by which a format is recognized."""
+from muybridge_protocol.media.formats import FORMATS, format_of
 
 SUFFIXES: Final[Mapping[str, str]] = {
-    "image/png": ".png",
-    "image/jpeg": ".jpg",
-    "image/webp": ".webp",
-    "image/gif": ".gif",
-    "image/bmp": ".bmp",
-    "image/tiff": ".tiff",
-    "image/avif": ".avif",
-    "image/heic": ".heic",
-    "video/mp4": ".mp4",
-    "video/webm": ".webm",
-    "video/quicktime": ".mov",
-    "audio/wav": ".wav",
-    "audio/mpeg": ".mp3",
+    one.content_type: one.suffix for one in FORMATS.values() if one.content_type
 }
 """The suffix of each media type."""
 
-_ALIASES: Mapping[str, str] = {
-    ".jpeg": ".jpg",
-    ".jpe": ".jpg",
-    ".tif": ".tiff",
-    ".m4v": ".mp4",
-    ".qt": ".mov",
+_ALIASES: Final[Mapping[str, str]] = {
+    other: one.suffix for one in FORMATS.values() for other in one.suffixes[1:]
 }
 """Other suffixes that are as right."""
 
@@ -93,8 +75,6 @@ def media_of_suffix(name: str) -> str:
 
 def suffix_for(start: bytes, content_type: str) -> str | None:
     """Return the suffix for content that begins with *start*, or else of its type, or None."""
-    from muybridge_protocol.media.inline import CONTENT_TYPES  # noqa: PLC0415  needed only at the end
-    from muybridge_protocol.media.inspect import format_of  # noqa: PLC0415  the same
-
-    found, _ = format_of(start)
-    return SUFFIXES.get(CONTENT_TYPES.get(found or "", content_type))
+    found = format_of(start)
+    known = "" if found is None else found.content_type
+    return SUFFIXES.get(known or content_type)

@@ -28,14 +28,13 @@ from muybridge_protocol.emulator import (
 )
 from muybridge_protocol.emulator.refused import Refused, wrong_method
 from muybridge_protocol.emulator.responses import error_reply, media_name
-from muybridge_protocol.families import Media
 from muybridge_protocol.http import Headers, HttpResponse, find_header
+from muybridge_protocol.media.formats import USUAL
 
 LOG = logging.getLogger("muybridge.local")
 
 _PIECE = 256 * 1024
 
-_MEDIA_TYPES = {Media.IMAGE: "image/png", Media.VIDEO: "video/mp4"}
 
 _STOPPING = error_reply(Refused(503, "the service is being shut down", "stopping"))
 
@@ -221,7 +220,7 @@ def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> FileReply:
     wanted = find_header(headers, "range") if condition in (None, tag) else None
     span = requested_span(wanted, size)
     common = (
-        ("Content-Type", _MEDIA_TYPES[task.family.media]),
+        ("Content-Type", USUAL[task.family.media].content_type),
         ("ETag", tag),
         ("Accept-Ranges", "bytes"),
     )

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muybridge.files.durable import make_folders, sync_folders, write_all
-from muybridge.files.suffixes import BEGINNING, free_path, right_path, suffix_for, warn_of_name
+from muybridge.files.suffixes import free_path, right_path, suffix_for, warn_of_name
 from muybridge.signals import ignoring_errors
+from muybridge_protocol.media.formats import BEGINNING
 from muybridge_protocol.records.json import JsonObject, as_object
 from muybridge_protocol.text.content import Blob
 from muybridge_protocol.text.responses import GenerateContentResponse, NoText, collect
