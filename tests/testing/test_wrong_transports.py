@@ -26,6 +26,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
 
 
 @pytest.fixture
+def tls() -> None:
+    """A plain server is enough to be wrong with."""
+
+
+@pytest.fixture
 def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """What runs one check of the kit on one transport."""
     closing: list[Transport] = []

@@ -88,6 +88,11 @@ class Checks:
         yield made
         made.close()
 
+    @pytest.fixture(params=["http", "https"])
+    def tls(self, request: pytest.FixtureRequest) -> ssl.SSLContext | None:
+        """Nothing for a plain server, then the context of one that speaks TLS."""
+        return server_tls() if request.param == "https" else None
+
     def test_smoke(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One GET and one POST are answered; if not, nothing else is worth checking."""
         without_proxies(monkeypatch)

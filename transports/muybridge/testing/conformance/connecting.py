@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,7 +21,7 @@ from muybridge.testing.conformance.calling import (
     post,
     serving,
 )
-from muybridge.testing.conformance.lessons import ONCE, UNSENT, Lesson, promises
+from muybridge.testing.conformance.lessons import NAMED, ONCE, UNSENT, Lesson, promises
 from muybridge.testing.scripted_server import (
     Peer,
     ScriptedServer,
@@ -35,7 +36,7 @@ from muybridge.testing.scripted_server import (
     serve,
 )
 from muybridge.wire.transport import Transport
-from muybridge_protocol.http import Reason
+from muybridge_protocol.http import Phase, Reason
 
 _MANY = 12
 
@@ -70,22 +71,22 @@ class Connecting(Checks):
     """How connections are used."""
 
     @promises("keeps_alive")
-    def test_keep_alive(self, transport: Transport) -> None:
+    def test_keep_alive(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Consecutive requests that cost nothing share one connection."""
         lesson = Lesson(
             "a thousand tasks are asked for every few seconds, and a TLS handshake costs more "
             "than all the rest of a poll",
             "responses must be read to their end, and their connection be given back to the pool",
         )
-        with serving(serve()) as server:
+        with serving(serve(), tls=tls) as server:
             for _ in range(4):
                 call(transport, get(server.url), lesson)
             found = len(server.peers)
             lesson.require(found == 1, "one connection for four requests", f"{found} connections")
 
-    def test_stale_connection(self, transport: Transport) -> None:
+    def test_stale_connection(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """A paid request uses a connection that no other request has used."""
-        with serving(serve()) as server:
+        with serving(serve(), tls=tls) as server:
             call(transport, get(server.url), STALE)
             for earlier in ("GET", "POST"):
                 before = len(server.peers)
@@ -93,9 +94,9 @@ class Connecting(Checks):
                 is_new = len(server.peers) > before
                 STALE.require(is_new, "a new connection for the POST", f"that of the {earlier}")
 
-    def test_closed_while_idle(self, transport: Transport) -> None:
+    def test_closed_while_idle(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """A connection that the server closed while it was idle costs no request."""
-        with serving([read_request, reply()]) as server:
+        with serving([read_request, reply()], tls=tls) as server:
             for wanted in range(1, 4):
                 call(transport, post(server.url), STALE)
                 _settle(server)
@@ -107,10 +108,12 @@ class Connecting(Checks):
         [[read_request, reset], [read_request, send(b"junk\r\n")]],
         ids=["reset", "no HTTP"],
     )
-    def test_after_a_failure(self, transport: Transport, first: list[Step]) -> None:
+    def test_after_a_failure(
+        self, transport: Transport, tls: ssl.SSLContext | None, first: list[Step]
+    ) -> None:
         """After a failure, the next request has a connection of its own."""
         lesson = Lesson(UNSENT, "a failed exchange has to close its connection")
-        with serving(in_turn(first, serve())) as server:
+        with serving(in_turn(first, serve()), tls=tls) as server:
             failure_of(transport, get(server.url), lesson)
             call(transport, get(server.url), lesson)
 
@@ -125,8 +128,8 @@ class Connecting(Checks):
     def test_last_reply(self, transport: Transport, first: bytes) -> None:
         """A connection that the server announces to close is not used again."""
         with serving(in_turn([read_request, send(first), hang], serve())) as server:
-            call(transport, get(server.url), LAST)
-            call(transport, post(server.url), LAST, timeout=1.0)
+            for make in (get, get, post):
+                call(transport, make(server.url), LAST, timeout=1.0)
 
     def test_many_at_once(self, transport: Transport) -> None:
         """Many threads at once each get their own response, and none waits for a connection."""
@@ -158,7 +161,7 @@ class Connecting(Checks):
             expected = f"for {_MANY} requests at once, to each its own path as a response"
             lesson.require(bodies == wanted, expected, bodies)
 
-    def test_close(self, transport: Transport) -> None:
+    def test_close(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Closing the transport closes idle connections; it can still be used."""
         lesson = Lesson(
             "connections that nobody closes are descriptors that run out",
@@ -173,7 +176,7 @@ class Connecting(Checks):
             peer.hang()
             gone.set()
 
-        with serving(script) as server:
+        with serving(script, tls=tls) as server:
             call(transport, get(server.url), lesson)
             with no_failure(lesson):
                 transport.close()
@@ -182,14 +185,17 @@ class Connecting(Checks):
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
     @promises("checks_connected_address")
-    def test_private_address(self, transport: Transport, host: str) -> None:
+    def test_private_address(
+        self, transport: Transport, tls: ssl.SSLContext | None, host: str
+    ) -> None:
         """A request for public hosts only never connects to a private address."""
-        with serving(serve()) as server:
+        with serving(serve(), tls=tls) as server:
             url = server.url.replace("127.0.0.1", host)
             for _ in range(2):
                 with given(f"HttpRequest(url='{url}', public_host_only=True)"):
                     failure = failure_of(transport, get(url, public_host_only=True), INSIDE)
                     expect(failure, INSIDE, reason=Reason.PRIVATE_ADDRESS, sent=False)
+                    expect(failure, NAMED, phase={Phase.RESOLVE, Phase.CONNECT})
                 # Nor does it go out on a connection that another request has opened there.
                 call(transport, get(url), INSIDE)
             found = server.received.count(b"GET ")

@@ -35,7 +35,7 @@ from muybridge.testing.scripted_server import (
     send,
     serve,
 )
-from muybridge.wire.transport import Transport
+from muybridge.wire.transport import PARTIAL_LIMIT, Transport
 from muybridge_protocol.http import HttpRequest, Phase, Reason
 
 _MEBIBYTE = 1024 * 1024
@@ -99,15 +99,17 @@ class Replying(Checks):
             wanted = [(name.lower(), value) for name, value in fields]
             AS_IT_CAME.require(found == wanted, f"the fields {wanted}", found)
 
-    def test_informational(self, transport: Transport) -> None:
+    def test_informational(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Informational responses are skipped; the final one is the response."""
         early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
-        with serving([read_request, send(early + reply_bytes(200, _TEXT)), hang]) as server:
+        final = reply_bytes(200, _TEXT)
+        with serving([read_request, send(early + final), hang], tls=tls) as server:
             response = call(transport, post(server.url), FINAL)
             expected = "status 200, that of the response after the informational ones (1xx)"
             FINAL.require(response.status == 200, expected, response.status)  # noqa: PLR2004  # the one sent
             early_link = response.header("link")
             FINAL.require(early_link is None, "no Link: it is not the final response's", early_link)
+            FINAL.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
 
     @pytest.mark.parametrize(
         ("method", "whole"),
@@ -133,7 +135,7 @@ class Replying(Checks):
             response = call(transport, post(server.url), AS_IT_CAME)
             AS_IT_CAME.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
 
-    def test_pieces_as_they_come(self, transport: Transport) -> None:
+    def test_pieces_as_they_come(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """A piece is passed on when it arrives, not when the body is complete."""
         lesson = Lesson(
             "streamed text is shown while it is written; a stream that breaks has been paid for as "
@@ -151,7 +153,7 @@ class Replying(Checks):
             peer.send(b"6\r\nsecond\r\n0\r\n\r\n")
             peer.hang()
 
-        with serving(script) as server:
+        with serving(script, tls=tls) as server:
             with (
                 no_failure(lesson),
                 transport.stream(get(server.url), timeout=ENOUGH) as streamed,
@@ -235,7 +237,9 @@ class Replying(Checks):
                 peak = tracemalloc.get_traced_memory()[1]
             finally:
                 tracemalloc.stop()
-            expect(failure, LIMIT, reason=Reason.TOO_LARGE)
+            expect(failure, LIMIT, reason=Reason.TOO_LARGE, phase=Phase.BODY, status=200)
+            kept = len(failure.partial)
+            LIMIT.require(kept == PARTIAL_LIMIT, f"{PARTIAL_LIMIT} bytes in partial", kept)
             modest = peak < 8 * _MEBIBYTE
             LIMIT.require(modest, "less than 8 MiB of memory", f"{peak / _MEBIBYTE:.0f} MiB")
 
@@ -291,7 +295,7 @@ class Replying(Checks):
         """Under TLS, a body that ends with its connection is complete only with a closing alert."""
         with serving([read_request, send(_head() + b"some")], tls=server_tls()) as server:
             failure = failure_of(transport, get(server.url), ALERT)
-            expect(failure, ALERT, reason=Reason.TRUNCATED)
+            expect(failure, ALERT, reason=Reason.TRUNCATED, phase=Phase.BODY)
 
     def test_early_leave(self, transport: Transport) -> None:
         """A stream may be left early; the next request gets its own response."""

@@ -7,6 +7,7 @@ import gc
 import http.client
 import logging
 import pickle
+import ssl
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,17 +77,20 @@ class Secrets(Checks):
     def test_logs(
         self,
         transport: Transport,
+        tls: ssl.SSLContext | None,
         capfd: pytest.CaptureFixture[str],
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """At DEBUG, no logger gets the key or a URL's query, whatever goes wrong."""
-        self._check_logs(transport, [*_FAULTS.values(), serve()], capfd, caplog, monkeypatch)
+        scripts = [*_FAULTS.values(), serve()]
+        self._check_logs(transport, tls, scripts, capfd, caplog, monkeypatch)
 
     @promises("hides_echoes")
     def test_logs_of_echoes(
         self,
         transport: Transport,
+        tls: ssl.SSLContext | None,
         capfd: pytest.CaptureFixture[str],
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
@@ -94,11 +98,12 @@ class Secrets(Checks):
         """Nor if a server repeats the key in the head of its response."""
         echo = reply(200, b"{}", x_echo=AUTHORIZATION)
         scripts = [*_ECHOES.values(), *_IN_DOUBT.values(), [read_request, echo]]
-        self._check_logs(transport, scripts, capfd, caplog, monkeypatch)
+        self._check_logs(transport, tls, scripts, capfd, caplog, monkeypatch)
 
     def _check_logs(
         self,
         transport: Transport,
+        tls: ssl.SSLContext | None,
         scripts: list[Script],
         capfd: pytest.CaptureFixture[str],
         caplog: pytest.LogCaptureFixture,
@@ -112,7 +117,7 @@ class Secrets(Checks):
         monkeypatch.setattr(http.client.HTTPConnection, "debuglevel", 1)
         for script in scripts:
             caplog.clear()
-            with serving(script) as server, caplog.at_level(logging.DEBUG):
+            with serving(script, tls=tls) as server, caplog.at_level(logging.DEBUG):
                 with contextlib.suppress(TransportError), only_transport_errors():
                     _exchange(transport, f"{server.url}/v1?{_QUERY}")
                 lines = [f"{r.name}: {r.getMessage()} {r.args!r}" for r in caplog.records]
@@ -124,24 +129,30 @@ class Secrets(Checks):
     @pytest.mark.parametrize(
         "fault", [*_FAULTS.values(), *_ECHOES.values()], ids=[*_FAULTS, *_ECHOES]
     )
-    def test_exceptions(self, transport: Transport, fault: Script) -> None:
+    def test_exceptions(
+        self, transport: Transport, tls: ssl.SSLContext | None, fault: Script
+    ) -> None:
         """A failure shows no key: not itself, not its traceback with the variables of frames."""
-        self._check_exception(transport, fault)
+        self._check_exception(transport, tls, fault)
 
     @pytest.mark.parametrize("fault", _IN_DOUBT.values(), ids=_IN_DOUBT)
     @promises("refuses_ambiguous_framing")
-    def test_exceptions_in_doubt(self, transport: Transport, fault: Script) -> None:
+    def test_exceptions_in_doubt(
+        self, transport: Transport, tls: ssl.SSLContext | None, fault: Script
+    ) -> None:
         """Nor does a failure over a head that is ambiguous about where the body ends."""
-        self._check_exception(transport, fault)
+        self._check_exception(transport, tls, fault)
 
-    def _check_exception(self, transport: Transport, fault: Script) -> None:
+    def _check_exception(
+        self, transport: Transport, tls: ssl.SSLContext | None, fault: Script
+    ) -> None:
         lesson = Lesson(
             f"{MONEY}, and tracebacks end up in error reports",
             "raise TransportError outside of the `except` block, in a frame that never knew the "
             "key: the exception must have no cause, no context, and no frame of the library; "
             "muybridge.wire.building.Reply does it",
         )
-        with serving(fault) as server:
+        with serving(fault, tls=tls) as server:
             try:
                 with only_transport_errors():
                     _exchange(transport, f"{server.url}/v1?{_QUERY}")
@@ -178,14 +189,14 @@ class Secrets(Checks):
                 found = f"pickle.dumps of the {type(thing).__name__} holds it"
                 lesson.require(KEY.encode() not in kept, "no key in its pickle", found)
 
-    def test_nothing_kept(self, transport: Transport) -> None:
+    def test_nothing_kept(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """After an exchange, neither it nor the transport holds the key."""
         lesson = Lesson(
             f"{MONEY}; it is the driver's to keep, and the driver's alone",
             "attributes that still hold the request as it was sent: remove the key before sending, "
             "and drop the library's request",
         )
-        with serving(serve()) as server:
+        with serving(serve(), tls=tls) as server:
             request = post(server.url)
             with no_failure(lesson):
                 exchange = transport.stream(request, timeout=ENOUGH, authorization=AUTHORIZATION)

@@ -87,12 +87,16 @@ class Sending(Checks):
                 DESCRIBED.require(lengths == [b"9"], "Content-Length: 9, once", lengths)
 
     def test_content_codings_asked_for(self, transport: Transport) -> None:
-        """No content coding is requested, because decoding it might exceed the bounds."""
-        with serving(serve()) as server:
-            call(transport, get(server.url), DESCRIBED)
-            asked = dict(_fields(server.received)).get(b"accept-encoding")
-            expected = "Accept-Encoding: identity, where the request does not say otherwise"
-            DESCRIBED.require(asked == b"identity", expected, asked)
+        """No content coding is requested, except by the request: decoding might exceed bounds."""
+        for headers, coding in ((), "identity"), ((("Accept-Encoding", "gzip"),), "gzip"):
+            with serving(serve()) as server:
+                call(transport, get(server.url, headers=headers), DESCRIBED)
+                fields = _fields(server.received)
+                asked = [value for name, value in fields if name == b"accept-encoding"]
+                expected = (
+                    f"Accept-Encoding: {coding}, once, where the request says {headers or None}"
+                )
+                DESCRIBED.require(asked == [coding.encode()], expected, asked)
 
     def test_large_body(self, transport: Transport) -> None:
         """A body of a megabyte arrives whole."""
@@ -152,7 +156,7 @@ class Sending(Checks):
             lesson.require(b"\r\ncookie:" not in heads, "no Cookie in the second request", heads)
 
     @pytest.mark.parametrize("method", _METHODS)
-    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 401, 407, 408, 429, 503])
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 401, 407, 408, 413, 429, 503])
     def test_no_policy(self, transport: Transport, status: int, method: str) -> None:
         """Redirects, challenges and invitations to retry are returned unchanged."""
         lesson = Lesson(
@@ -164,6 +168,8 @@ class Sending(Checks):
         with serving(serve(status, body, **fields)) as server:
             response = call(transport, _request(method, server.url), lesson)
             lesson.require(response.status == status, f"status {status}", response.status)
+            place = response.header("location")
+            lesson.require(place == "/elsewhere", "Location: /elsewhere", place)
             _require_one(server, method, lesson)
 
     @pytest.mark.parametrize("method", _METHODS)
@@ -223,18 +229,18 @@ class Sending(Checks):
             line = head.partition(b"\r\n")[0].decode("latin-1")
             DESCRIBED.require(line == f"{method} / HTTP/1.1", f"{method} / HTTP/1.1", line)
             DESCRIBED.require(body == b"", "no body", body)
-            fields = dict(_fields(head))
-            coding = fields.get(b"transfer-encoding")
+            fields = _fields(head)
+            coding = dict(fields).get(b"transfer-encoding")
             DESCRIBED.require(coding is None, "no Transfer-Encoding", coding)
-            length = fields.get(b"content-length")
-            right = length == b"0" or (length is None and method != "POST")
-            expected = "Content-Length: 0, without which servers answer a POST with 411"
-            DESCRIBED.require(right, expected, length)
+            lengths = [value for name, value in fields if name == b"content-length"]
+            right = lengths == [b"0"] or (not lengths and method != "POST")
+            expected = "Content-Length: 0, once, without which servers answer a POST with 411"
+            DESCRIBED.require(right, expected, lengths)
 
     @pytest.mark.parametrize(
         "bad",
-        ["\r\nX-Injected: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"],
-        ids=["another field", "line feed", "null", "beyond Latin-1"],
+        ["\r\nX-Injected: y", "\n", "\r", "\0", "\N{HORIZONTAL ELLIPSIS}"],
+        ids=["another field", "line feed", "carriage return", "null", "beyond Latin-1"],
     )
     def test_injection(self, transport: Transport, bad: str) -> None:
         """A value that could split the request is refused before anything is sent."""

@@ -67,6 +67,7 @@ class Timing(Checks):
             failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
             expect(failure, TOTAL, reason=Reason.TIMED_OUT)
             expect(failure, AFTER, sent=True)
+            AFTER.require(server.posts == 1, "one POST", f"{server.posts} POSTs")
             expect(failure, NAMED, phase=phase)
 
     def test_handshake_in_drops(self, transport: Transport) -> None:
@@ -87,21 +88,22 @@ class Timing(Checks):
             failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
             expect(failure, TOTAL, reason=Reason.TIMED_OUT)
             expect(failure, BEFORE, sent=False)
+            expect(failure, NAMED, phase=Phase.TLS)
 
     @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
-    def test_idle(self, transport: Transport, phase: Phase) -> None:
+    def test_idle(self, transport: Transport, tls: ssl.SSLContext | None, phase: Phase) -> None:
         """A gap longer than allowed between bytes of the response ends the exchange early."""
         whole = reply_bytes(200, b"x" * 10)
 
         def script(peer: Peer) -> None:
-            """Read one whole request, and fall silent for 5 s in the middle of the response."""
+            """Read one whole request, and fall silent for 2 s in the middle of the response."""
             peer.read_request()
             cut = 5 if phase is Phase.HEAD else len(whole) - 5
             peer.send(whole[:cut])
-            peer.stopping.wait(5.0)
+            peer.stopping.wait(2.0)
             peer.send(whole[cut:])
 
-        with serving(script) as server:
+        with serving(script, tls=tls) as server:
             # Long enough for a busy machine to begin the response.
             failure = failure_of(transport, get(server.url, idle_timeout=0.5), IDLE)
             expect(failure, IDLE, reason=Reason.TIMED_OUT)
@@ -127,7 +129,7 @@ class Timing(Checks):
         with serving(serve()) as server, given("timeout=inf; a socket takes no such one"):
             call(transport, get(server.url), lesson, timeout=float("inf"))
 
-    def test_next_deadline(self, transport: Transport) -> None:
+    def test_next_deadline(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """A kept connection obeys the deadline of the request that it currently serves."""
         lesson = Lesson(TIME, "a timeout that was set on the connection when it was opened")
 
@@ -138,6 +140,6 @@ class Timing(Checks):
                 peer.stopping.wait(wait)
                 peer.send(reply_bytes())
 
-        with serving(script) as server:
+        with serving(script, tls=tls) as server:
             call(transport, get(server.url), lesson, timeout=DEADLINE)
             call(transport, get(server.url), lesson)

@@ -41,6 +41,7 @@ from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import HttpRequest
 
 _EVIL = reply_bytes(200, b"somebody else's")
+_IN_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 
 UNASKED = Lesson(
     f"{WHOLE}; a create would be answered with the id of somebody else's task",
@@ -151,25 +152,32 @@ class Unasked(Checks):
         kept = b"somebody else's" in failure.partial
         BEHIND.require(kept, "partial with the second response", told)
 
-    def test_unasked_reply_to_paid(self, transport: Transport) -> None:
+    def test_unasked_reply_to_paid(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """What a server sends unasked is never taken for the response to a paid request."""
-        self._check_behind(transport, post)
+        self._check_behind(transport, tls, post)
 
     @promises("discards_unasked_replies")
-    def test_unasked_reply(self, transport: Transport) -> None:
+    def test_unasked_reply(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Nor for the response to one that costs nothing."""
-        self._check_behind(transport, get)
+        self._check_behind(transport, tls, get)
 
-    def _check_behind(self, transport: Transport, make: Callable[[str], HttpRequest]) -> None:
-        first = [read_request, send(reply_bytes() + _EVIL), hang]
-        with serving(in_turn(first, serve(200, b"its own"))) as server:
-            call(transport, make(server.url), UNASKED)
-            body = call(transport, make(server.url), UNASKED).body
-            UNASKED.require(body == b"its own", "for the second request b'its own'", body)
+    def _check_behind(
+        self,
+        transport: Transport,
+        tls: ssl.SSLContext | None,
+        make: Callable[[str], HttpRequest],
+    ) -> None:
+        for whole in (reply_bytes(200, b"{}"), _IN_CHUNKS):
+            first = [read_request, send(whole + _EVIL), hang]
+            with serving(in_turn(first, serve(200, b"its own")), tls=tls) as server:
+                came = call(transport, make(server.url), UNASKED).body
+                UNASKED.require(came == b"{}", "for the first request b'{}'", came)
+                came = call(transport, make(server.url), UNASKED).body
+                UNASKED.require(came == b"its own", "for the second request b'its own'", came)
 
     @pytest.mark.parametrize("make", [get, post], ids=["GET", "POST"])
     def test_unasked_while_idle(
-        self, transport: Transport, make: Callable[[str], HttpRequest]
+        self, transport: Transport, tls: ssl.SSLContext | None, make: Callable[[str], HttpRequest]
     ) -> None:
         """What a server sends on an idle connection is not taken for the next response."""
         idle, sent = threading.Event(), threading.Event()
@@ -184,7 +192,7 @@ class Unasked(Checks):
             sent.set()
             peer.hang()
 
-        with serving(in_turn(first, serve(200, b"its own"))) as server:
+        with serving(in_turn(first, serve(200, b"its own")), tls=tls) as server:
             call(transport, get(server.url), UNASKED)
             idle.set()
             sent.wait(ENOUGH)
