@@ -193,7 +193,6 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "download": Moment(f"{_PART}.write"),
     "next chunk of a text": Moment("muybridge.drivers.text_calls:AsyncTextStream._next_chunk"),
     "socket opened": Moment(f"{_HTTP1}.socket_stream:_open_socket"),
-    "address judged": Moment("muybridge.wire._addressing:is_public_address"),
     "proxy chosen": Moment("muybridge.wire._environment:proxy_for"),
     "host looked at for a proxy": Moment("muybridge.wire._environment:is_loopback"),
     "error of a broken exchange chosen": Moment("muybridge.wire._network_errors:network_error"),
@@ -312,11 +311,6 @@ def constant(name: str) -> tuple[Any, str]:
 def driver_of(client: Any) -> object:
     """Return the driver of an asynchronous client, which it makes when it is first used."""
     return client._driver
-
-
-def idle_connections(transport: Any) -> list[Any]:
-    """Return the connections that *transport* keeps open for the next request."""
-    return [link for route in transport._network._routes.values() for link in route._idle]
 
 
 def connection_of(journal: Any) -> Any:

@@ -102,13 +102,17 @@ class Row:
     without: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
+KIT = "../transports/muybridge/testing/conformance"
+
+
 @attrs.frozen(kw_only=True)
 class Elsewhere:
     """A case that other tests prove.
 
     Attributes:
         numbers: The cases.
-        tests: Node ids, from the folder of all tests on.
+        tests: Node ids, from the folder of all tests on. Those below `KIT` are run on our own
+            transports by `testing/test_conformance.py`.
     """
 
     numbers: tuple[int, ...]

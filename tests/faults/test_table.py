@@ -72,7 +72,8 @@ def test_what_is_paid_is_never_tried_again() -> None:
 def _tests_in(path: Path) -> frozenset[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    tests = {node.name for node in tree.body if isinstance(node, kinds)}
+    suites = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
+    tests = {node.name for body in (tree.body, *suites) for node in body if isinstance(node, kinds)}
     for node in tree.body:  # the test of a state machine is made from its class
         if isinstance(node, ast.Assign):
             tests |= {target.id for target in node.targets if isinstance(target, ast.Name)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import ssl
 import threading
@@ -15,56 +14,23 @@ from pathlib import Path
 
 import pytest
 
-import moments
-from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
-from muybridge_protocol.http import Phase, Reason
+from muybridge_protocol.http import Reason
 
 from .calls import call, failure_of, get, post
 from .conftest import MakeTransport
-from .holding import socket_of
 from .scripted_server import (
     Peer,
     ScriptedServer,
-    Step,
-    hang,
     in_turn,
     read_request,
-    reply,
     reply_bytes,
     reset,
     send,
     serve,
 )
-
-
-def test_keep_alive(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Consecutive requests that cost nothing share one connection."""
-    with ScriptedServer(serve(), tls=tls) as server:
-        for _ in range(5):
-            call(transport, get(server.url))
-        assert len(server.peers) == 1
-
-
-def test_paid_requests_never_share_a_connection(
-    transport: Transport, tls: ssl.SSLContext | None
-) -> None:
-    """Each paid request opens a new connection, and leaves the idle one to polls."""
-    with ScriptedServer(serve(), tls=tls) as server:
-        call(transport, get(server.url))
-        for count in range(2, 5):
-            call(transport, post(server.url))
-            assert len(server.peers) == count
-        call(transport, get(server.url))
-        assert len(server.peers) == 4
-        assert [bytes(peer.received).count(b"HTTP/1.1\r\n") for peer in server.peers] == [
-            2,
-            1,
-            1,
-            1,
-        ]
 
 
 def test_polls_follow_a_paid_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
@@ -109,54 +75,6 @@ def test_polls_seconds_apart(
         assert len(server.peers) == 1
 
 
-def test_closed_while_idle(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """If the server closed a connection while it was idle, no request is lost."""
-    with ScriptedServer([read_request, reply()], tls=tls) as server:
-        for count in range(1, 4):
-            assert call(transport, post(server.url)).status == 200
-            wait_until_readable(transport)
-            assert len(server.peers) == count
-        assert server.posts == 3
-
-
-def wait_until_readable(transport: Transport) -> None:
-    """Wait until the server has closed, or written to, the idle connection, if there is one."""
-    idle: list[int] = []
-    # Nobody else needs to see the idle sockets.
-    if isinstance(transport, RequestsTransport):
-        idle = [link.sock.fileno() for link in moments.idle_connections(transport)]
-    elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, TrioTransport):
-        # Under TLS, what came may have left the socket already.
-        kept = moments.idle_connections(transport.inner)
-        quiet = [connection for connection in kept if connection.is_quiet()]
-        idle = [socket_of(connection).fileno() for connection in quiet]
-    assert not idle or select.select(idle, [], [], 5)[0]
-
-
-@pytest.mark.parametrize("way", ["together", "with chunks", "after"])
-def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way: str) -> None:
-    """A second response that nobody asked for is never taken for the next request's."""
-    evil = reply_bytes(200, b"evil")
-
-    def script(peer: Peer) -> None:
-        peer.read_request()
-        if way == "together":
-            peer.send(reply_bytes() + evil)
-        elif way == "with chunks":
-            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-            peer.send(head + b"2\r\n{}\r\n0\r\n\r\n" + evil)
-        else:
-            peer.send(reply_bytes())
-            peer.send(evil)
-        peer.hang()
-
-    with ScriptedServer(in_turn(script, serve(200, b"good")), tls=tls) as server:
-        assert call(transport, post(server.url)).body == b"{}"
-        if way == "after":
-            wait_until_readable(transport)
-        assert call(transport, post(server.url)).body == b"good"
-
-
 def test_unsolicited_reply_with_the_body(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """What follows a body in one piece with it is neither of the body nor the next response."""
     head_read = threading.Event()
@@ -174,53 +92,6 @@ def test_unsolicited_reply_with_the_body(transport: Transport, tls: ssl.SSLConte
             head_read.set()
             assert b"".join(reply.pieces()) == body
         assert call(transport, get(server.url)).body == b"good"
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        reply_bytes(200, b"{}", connection="close"),
-        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-    ],
-)
-def test_last_reply_of_connection(transport: Transport, first: bytes) -> None:
-    """A connection that the server says it closes is not used again."""
-    with ScriptedServer(in_turn([read_request, send(first), hang], serve())) as server:
-        call(transport, get(server.url))
-        call(transport, get(server.url))
-        assert len(server.peers) == 2
-
-
-@pytest.mark.parametrize("first", [[read_request, reset], [read_request, send(b"junk\r\n\r\n")]])
-def test_failed_connection_is_not_reused(
-    transport: Transport, tls: ssl.SSLContext | None, first: list[Step]
-) -> None:
-    """After a failure the next request has a connection of its own."""
-    with ScriptedServer(in_turn(first, serve()), tls=tls) as server:
-        failure_of(transport, get(server.url))
-        assert call(transport, get(server.url)).status == 200
-        assert len(server.peers) == 2
-
-
-def test_close(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Closing the transport closes idle connections, and the transport can still be used."""
-    gone = threading.Event()
-
-    def script(peer: Peer) -> None:
-        serve_once(peer)
-        peer.hang()
-        gone.set()
-
-    with ScriptedServer(script, tls=tls) as server:
-        call(transport, get(server.url))
-        transport.close()
-        assert gone.wait(5)
-        assert call(transport, get(server.url)).status == 200
-
-
-def serve_once(peer: Peer) -> None:
-    peer.read_request()
-    peer.send(reply_bytes())
 
 
 def test_threads(transport: Transport, tls: ssl.SSLContext | None) -> None:
@@ -342,21 +213,6 @@ def test_construction_is_cheap(kind: Callable[[], object]) -> None:
     assert (time.perf_counter() - began) / 20 < 0.001
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_private_address(transport: Transport, tls: ssl.SSLContext | None, host: str) -> None:
-    """A request for public hosts only does not connect to a private address."""
-    with ScriptedServer(serve(), tls=tls) as server:
-        url = server.url.replace("127.0.0.1", host)
-        failure = failure_of(transport, get(url, public_host_only=True))
-        assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
-        assert failure.phase in {Phase.RESOLVE, Phase.CONNECT}
-        # Nor does it use a connection that another request has opened there.
-        assert call(transport, get(url)).status == 200
-        failure = failure_of(transport, get(url, public_host_only=True))
-        assert failure.reason is Reason.PRIVATE_ADDRESS
-        assert len(server.peers) == 1
-
-
 Address = tuple[int, int, int, str, tuple[str, int]]
 
 
@@ -395,15 +251,3 @@ def test_no_request_goes_to_a_metadata_service(
     resolve_by(monkeypatch, [[(family, socket.SOCK_STREAM, 6, "", (address, 80))]])
     failure = failure_of(transport, get("http://rebound.example/"))
     assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
-
-
-def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address that is checked is the one connected to: the name is not looked up again."""
-    with ScriptedServer(serve()) as server:
-        answers: list[Address] = [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
-        ]
-        resolve_by(monkeypatch, [answers])
-        monkeypatch.setattr(*moments.at("address judged").place, bool)
-        url = f"http://rebound.example:{server.port}/"
-        assert call(transport, get(url, public_host_only=True)).status == 200

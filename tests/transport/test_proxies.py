@@ -177,16 +177,6 @@ def test_unusable_proxy(transport: Transport, by_proxy: Callable[[str], None], p
     )
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_loopback_is_not_proxied(
-    transport: Transport, monkeypatch: pytest.MonkeyPatch, host: str
-) -> None:
-    """Loopback is reached directly, whatever the environment says."""
-    monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{closed_port()}")
-    with ScriptedServer(serve()) as server:
-        assert call(transport, get(server.url.replace("127.0.0.1", host))).status == 200
-
-
 def test_private_hosts_behind_a_proxy(
     transport: Transport, by_proxy: Callable[[str], None]
 ) -> None:

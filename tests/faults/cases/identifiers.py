@@ -7,7 +7,7 @@ import json
 from faults.acts import changed, status
 from faults.hostile_server import SIGNATURE, Act
 from faults.operations import UNDECIDED
-from faults.rows import ALL, LINKED, TEXTS, Elsewhere, Entry, Point, Row, every
+from faults.rows import ALL, KIT, LINKED, TEXTS, Elsewhere, Entry, Point, Row, every
 
 _IDS = {
     61: ("..", "."),
@@ -142,9 +142,9 @@ ROWS: tuple[Entry, ...] = (
     Elsewhere(
         numbers=(67,),
         tests=(
-            "transport/test_connections.py::test_name_is_resolved_once",
+            f"{KIT}/connecting.py::test_rebound_name",
             "transport/test_connections.py::test_one_private_address_among_public_ones",
-            "transport/test_connections.py::test_private_address",
+            f"{KIT}/connecting.py::test_private_address",
         ),
     ),
     *(

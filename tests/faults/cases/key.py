@@ -6,6 +6,7 @@ from faults.acts import changed, inserted, status
 from faults.clients import KEY
 from faults.operations import UNDECIDED
 from faults.rows import (
+    KIT,
     LOST,
     NO_RECORD,
     RECORDS,
@@ -41,7 +42,7 @@ def _told(code: int, **outcomes: str) -> Row:
 ROWS: tuple[Entry, ...] = (
     Elsewhere(
         numbers=(72,),
-        tests=("client/test_key.py::test_netrc", "transport/test_secrets.py::test_netrc", _SINKS),
+        tests=("client/test_key.py::test_netrc", f"{KIT}/sending.py::test_netrc", _SINKS),
     ),
     Elsewhere(
         numbers=(73,),
@@ -94,11 +95,11 @@ ROWS: tuple[Entry, ...] = (
     ),
     Elsewhere(
         numbers=(80,),
-        tests=("transport/test_secrets.py::test_tracebacks", _SINKS),
+        tests=(f"{KIT}/secrets.py::test_exceptions", _SINKS),
     ),
     Elsewhere(
         numbers=(81, 82),
-        tests=("transport/test_secrets.py::test_logs", "client/test_key.py::test_logs", _SINKS),
+        tests=(f"{KIT}/secrets.py::test_logs", "client/test_key.py::test_logs", _SINKS),
     ),
     _told(
         401,

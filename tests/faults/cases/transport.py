@@ -33,6 +33,7 @@ from faults.rows import (
     FREE,
     HUNG_CUT_ONCE,
     HUNG_ONCE,
+    KIT,
     LOST,
     LOST_ONCE,
     STREAMED,
@@ -524,8 +525,8 @@ ROWS: tuple[Entry, ...] = (
         numbers=(27,),
         tests=(
             "client/test_money.py::test_idle_connection_closed_by_the_server",
-            "transport/test_connections.py::test_closed_while_idle",
-            "transport/test_connections.py::test_paid_requests_never_share_a_connection",
+            f"{KIT}/connecting.py::test_closed_while_idle",
+            f"{KIT}/connecting.py::test_stale_connection",
         ),
     ),
     Row(
@@ -540,7 +541,8 @@ ROWS: tuple[Entry, ...] = (
         numbers=(28,),
         tests=(
             "client/test_money.py::test_a_second_reply_nobody_asked_for",
-            "transport/test_connections.py::test_unsolicited_reply",
+            f"{KIT}/unsolicited.py::test_unasked_reply_to_paid",
+            f"{KIT}/unsolicited.py::test_unasked_while_idle",
         ),
     ),
     *(
