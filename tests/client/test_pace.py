@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
+import trio
 
-from muybridge import Result, ServiceUnreachable, Task, TaskNotFound, WaitTimeout
+from muybridge import (
+    Result,
+    ServiceUnreachable,
+    Task,
+    TaskNotFound,
+    TrioClient,
+    WaitTimeout,
+)
 from muybridge_protocol.emulator import Timing
 from muybridge_protocol.events import Polled, ServiceSilent, WillRetry
 from muybridge_protocol.http import (
@@ -20,9 +31,10 @@ from muybridge_protocol.http import (
 from muybridge_protocol.records.tasks import Status
 
 from .drivers import AnyClient, MakeClient
+from .event_loops import BlockingAsyncClient
 from .fleets import run_all
 from .heard import Heard, call_of
-from .in_process import World
+from .in_process import VirtualClock, World
 from .requests_made import FAMILIES, PACE, small
 
 LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET)
@@ -175,6 +187,123 @@ def test_runs_of_many_keep_the_pace(make_client: MakeClient) -> None:
         times = [seen.at for seen in world.queries if seen.path.endswith(task.id)]
         assert len(times) > 2
         assert all(later - sooner >= 30 for sooner, later in pairwise(times))
+
+
+class ClockOfThreads(VirtualClock):
+    """A clock of several threads, which goes forward once all of them wait."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        self._threads = threads
+        self._waiting: list[float] = []
+        self._moved = threading.Condition()
+
+    def sleep(self, seconds: float) -> None:
+        with self._moved:
+            until = self.elapsed + seconds
+            self._waiting.append(until)
+            self._go_on()
+            self._moved.wait_for(lambda: self.elapsed >= until)
+
+    def leave(self) -> None:
+        """Wait for one thread less."""
+        with self._moved:
+            self._threads -= 1
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting and len(self._waiting) == self._threads:
+            self.elapsed = min(self._waiting)
+            self._waiting = [until for until in self._waiting if until > self.elapsed]
+            self._moved.notify_all()
+
+
+def wait_at_once(client: AnyClient, task: Task, clock: VirtualClock) -> list[Result]:
+    """Wait twice for *task* at the same time: in threads, or in tasks of an event loop."""
+    results: list[Result] = []
+    if not isinstance(client, BlockingAsyncClient):
+        assert isinstance(clock, ClockOfThreads)
+
+        def wait_in_thread(_: int) -> Result:
+            try:
+                return client.wait(task)
+            finally:
+                clock.leave()
+
+        with ThreadPoolExecutor(2) as threads:
+            return list(threads.map(wait_in_thread, range(2)))
+
+    async_client = client.client
+
+    async def wait() -> None:
+        results.append(await async_client.wait(task))
+
+    async def wait_in_trio() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            nursery.start_soon(wait)
+
+    async def wait_in_asyncio() -> None:
+        await asyncio.gather(wait(), wait())
+
+    in_trio = isinstance(async_client, TrioClient)
+    client.in_loop(wait_in_trio if in_trio else wait_in_asyncio)
+    return results
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_waits_at_the_same_time_share_the_pace(
+    make_client: MakeClient, driver: str, family: str
+) -> None:
+    """Two waits for one task poll it no more often than one, and both see it end."""
+    clock = ClockOfThreads(2) if driver == "requests" else VirtualClock()
+    timing = Timing(image_processing=200, video_processing=200)
+    world = World(timing=timing, clock=clock)
+    client = make_client(world)
+    task = client.create(small()[family])
+    done = wait_at_once(client, task, clock)
+    assert [result.status for result in done] == [Status.COMPLETED] * 2
+    *while_it_ran, _ = gaps(world)  # a task that has ended is asked for at once
+    assert min(while_it_ran) >= PACE[family][0]
+    assert clock.elapsed <= 200 + 2 * PACE[family][1]
+
+
+def test_watches_side_by_side_share_the_pace(make_client: MakeClient) -> None:
+    """A watch knows of the polls that another one has sent since it began."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    one, other = client.watch(task), client.watch(task)
+    seen = [next(watch).status for watch in (one, other, one, other)]
+    ends = [result.status for result in (*one, *other)]
+    assert [*seen, *ends].count(Status.COMPLETED) == 2
+    *while_it_ran, _ = gaps(world)
+    assert min(while_it_ran) >= 30
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_run_with_one_task_twice_keeps_the_pace(make_client: MakeClient, family: str) -> None:
+    """A run that waits for the same task several times polls it no more often than once."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()[family])
+    outcomes = run_all(client, [task, task.id, task])
+    assert [outcome.unwrap().status for outcome in outcomes] == [Status.COMPLETED] * 3
+    assert min(gaps(world)[:-2]) >= PACE[family][0]
+    assert world.clock.elapsed <= 200 + 2 * PACE[family][1]
+
+
+def test_a_query_puts_off_a_wait_under_way(make_client: MakeClient) -> None:
+    """A wait that has begun takes account of a query that is asked for by hand."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    watch = client.watch(task)
+    next(watch)
+    world.clock.sleep(25)
+    client.get(task)
+    list(watch)
+    assert [seen.at for seen in world.queries][:3] == [30, 55, 85]
 
 
 def test_a_task_that_has_ended_is_asked_for_at_once(make_client: MakeClient) -> None:

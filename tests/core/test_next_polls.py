@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
@@ -47,24 +48,78 @@ def test_what_a_response_leads_to_is_remembered(response: Any, seconds: float) -
 def test_a_poll_counts_from_when_it_is_sent() -> None:
     """A wait that is cancelled while its poll is under way has polled."""
     polls = NextPolls()
-    polls.note(poll(NEW), 31)
+    first = poll(NEW)
+    assert polls.claim(first, 31) is first
     assert polls.recall(NEW).next_poll_at == WALL + 61
     bare = poll(task("t2"))
     assert bare.due == 0
-    polls.note(bare, 0)
+    assert polls.claim(bare, 0) is bare
     assert polls.recall(task("t2")).next_poll_at == WALL + 5
+
+
+def test_only_polls_need_a_claim() -> None:
+    """Other operations are sent when they want, and are not remembered."""
+    polls, other = NextPolls(), create()
+    assert polls.claim(other, 0) is other
+    assert len(polls) == 0
+
+
+def test_a_poll_is_put_off_while_another_one_is_under_way() -> None:
+    """It looks again shortly, because the task may have ended, but does not wait for a lost one."""
+    polls = NextPolls()
+    one, other = poll(NEW), poll(NEW)
+    polls.claim(one, 30)
+    put_off = polls.claim(other, 30)
+    assert put_off == attrs.evolve(other, due=31)
+    assert polls.claim(put_off, 31).due == 32
+    late = polls.claim(put_off, 59.5)
+    assert late.due == 60
+    assert polls.claim(late, 60) is late
+
+
+def test_a_poll_is_put_off_after_another_one() -> None:
+    """A response to one of them moves the next poll of all."""
+    polls = NextPolls()
+    one, other = poll(NEW), poll(NEW)
+    after = polls.claim(one, 30).receive(result("queued"), 31)
+    polls.note(after, 31)
+    put_off = polls.claim(other, 31)
+    assert put_off.due == after.due == 61
+    assert polls.claim(put_off, 61) is put_off
+    assert polls.claim(after, 61).due == 62
+
+
+def test_nobody_is_put_off_for_longer_than_a_wrong_clock_could_ask() -> None:
+    """Of two waits, one may have begun before the wall clock was set."""
+    polls = NextPolls()
+    one, other = attrs.evolve(poll(NEW), wall_offset=WALL + 86_400), poll(NEW)
+    polls.note(one.receive(result("queued"), 1), 1)
+    assert polls.claim(other, 31).due == 31 + 120
 
 
 @pytest.mark.parametrize("response", [DONE, result("failed"), result("cancelled")])
 @pytest.mark.parametrize("make", [poll, query])
-def test_a_task_that_has_ended_is_forgotten(make: Any, response: Any) -> None:
-    """It may be asked for at any time: its record does not change any more."""
+def test_a_task_that_has_ended_may_be_polled_at_any_time(make: Any, response: Any) -> None:
+    """Its record does not change any more, so every wait for it asks at once."""
     polls = NextPolls()
     asked: Poll = make(NEW)
-    polls.note(asked, 0)
-    polls.note(asked.receive(response, 1), 1)
-    assert len(polls) == 0
+    polls.claim(asked, 30)
+    polls.note(asked.receive(response, 31), 31)
     assert polls.recall(NEW) is NEW
+    for _ in range(3):
+        other = poll(NEW)
+        assert polls.claim(other, 31) is other
+
+
+def test_one_of_many_threads_polls() -> None:
+    """However many threads claim a poll at the same moment, one of them gets it."""
+    polls, first = NextPolls(), poll(NEW)
+    with ThreadPoolExecutor(8) as threads:
+        for turn in range(1, 200):
+            now = 30.0 * turn
+            due = [attrs.evolve(first, due=now, seed=number) for number in range(8)]
+            claims = list(threads.map(polls.claim, due, [now] * 8))
+            assert [one is other for one, other in zip(due, claims, strict=True)].count(True) == 1
 
 
 def test_a_single_query_counts() -> None:

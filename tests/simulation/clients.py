@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -14,9 +15,11 @@ from muybridge.configuration import hidden, read_books, read_service
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
+from muybridge.wire.http1.response import Reply
 from muybridge.wire.http1.transport import Http1Transport
+from muybridge_protocol.http import HttpRequest
 
-from .network import Network, SimulatedLoop
+from .network import Asked, Network, SimulatedLoop
 from .runtime import SimulatedRuntime
 from .service import KEY, URL
 from .user_threads import AwaitableClient, BlockingTransport, ThreadRuntime
@@ -114,10 +117,7 @@ def program(
         world.tell(f"is told of {task.id}")
 
     on_event = None if sinks is None else sinks.event
-    loop = SimulatedLoop(world, network)
-    transport: Http1Transport = type(
-        "SimulatedTransport", (Http1Transport,), {"event_loop": loop}
-    )()
+    transport = _transport(world, network)
     if world.chance(0.3) if threads is None else threads:
         world.count("a program has threads")
         blocking_client = Client(
@@ -142,3 +142,18 @@ def program(
     driver = Driver(transport, credentials, listeners, runtime, calls.next_polls, books)
     driven = DrivenClient(calls, driver, owns_transport=True)
     return Program(process, driven, runtime, dedupe, tasks)
+
+
+def _transport(world: World, network: Network) -> Http1Transport:
+    class SimulatedTransport(Http1Transport):
+        event_loop = SimulatedLoop(world, network)
+
+        def stream(
+            self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+        ) -> Reply:
+            assert world.current is not None
+            asked = Asked(world.current, urlsplit(request.url).path, world.now)
+            network.asked.append(asked)
+            return super().stream(request, timeout=timeout, authorization=authorization)
+
+    return SimulatedTransport()

@@ -27,12 +27,14 @@ from muybridge.ledger import Entry, LedgerUnusable, State
 from muybridge_protocol.families.imgb import IMGB
 
 from .clients import Program, Sinks
-from .network import Network
+from .network import Asked, Network
 from .plan import Plan
 from .service import HARMLESS, KEY, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
-from .world import Actor, Cancelled, World
+from .world import FOREVER, Actor, Cancelled, Process, World
 
 DAY: Final = 86_400
+RESULTS: Final = "/v1/result/"
+"""What the path of a poll begins with."""
 SETTLED: Final = 900.0
 """Seconds within which everything ends once the faults have stopped."""
 
@@ -113,7 +115,7 @@ class Evidence:
     interrupted: Counter[Actor] = attrs.field(factory=Counter[Actor])
     """How often Ctrl-C was pressed at each main thread. The second time leaves creates in doubt."""
     jumps: list[float] = attrs.field(factory=list[float])
-    """When a clock has jumped."""
+    """When a clock has jumped, or a step has taken long."""
     released: set[Create] = attrs.field(factory=set[Create])
     """The creates that a person knows were not accepted."""
     resubmitted: set[Create] = attrs.field(factory=set[Create])
@@ -268,24 +270,30 @@ def doubts_explained(evidence: Evidence) -> None:
 
 
 def polls_paced(evidence: Evidence) -> None:
-    """Look for polls that one call has sent faster than the family's pace.
+    """Look for polls of one task that a client has sent faster than the family's pace.
 
-    A run of many may wait for one task several times, and polls it for each. So its threads, which
-    take turns, are not looked at.
+    All waits of a client share the pace, whichever of its tasks and threads they run in. A poll
+    counts from when it is handed to the transport, because a slow lookup may delay it after that.
     """
-    last: dict[tuple[Actor, str], float] = {}
-    for poll in evidence.service.polls:
-        if ".muybridge-" in poll.sender.name:
+    ended: dict[tuple[Process, str], float] = {}
+    for query in evidence.service.polls:
+        if query.is_last:
+            ended.setdefault((query.sender.process, query.task), query.at)
+    last: dict[tuple[Process, str], Asked] = {}
+    for poll in evidence.network.asked:
+        if not poll.path.startswith(RESULTS):
             continue
-        before = last.pop((poll.sender, poll.task), None)
-        if not poll.is_last:
-            last[poll.sender, poll.task] = poll.at
-        if before is None or any(before <= jump <= poll.at for jump in evidence.jumps):
+        asked = poll.sender.process, poll.path.removeprefix(RESULTS)
+        before, last[asked] = last.get(asked), poll
+        if before is None or poll.at > ended.get(asked, FOREVER):
+            continue
+        if any(before.at <= jump <= poll.at for jump in evidence.jumps):
             continue
         require(
             "polls paced",
-            poll.at - before >= IMGB.pacing.shortest - 1e-3,
-            f"{poll.sender.name} polled {poll.task} at {before:g} and at {poll.at:g}",
+            poll.at - before.at >= IMGB.pacing.shortest - 1e-3,
+            f"{before.sender.name} polled {asked[1]} at {before.at:g}, and {poll.sender.name} at "
+            f"{poll.at:g}",
         )
 
 

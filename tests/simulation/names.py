@@ -275,11 +275,15 @@ class _History:
         if world.chance(plan.interrupts):
             self.interrupt()
         if world.chance(plan.jumps):
-            self.evidence.jumps.append(world.now)
-            self.machine.jump()
-            self.evidence.jumps.append(world.now)
+            self.time(self.machine.jump)
         if world.chance(plan.stalls):
-            self.machine.be_busy()
+            self.time(self.machine.be_busy)
+
+    def time(self, delay: Callable[[], None]) -> None:
+        """Delay the machine, and note when."""
+        self.evidence.jumps.append(self.world.now)
+        delay()
+        self.evidence.jumps.append(self.world.now)
 
     def calm(self) -> None:
         """Let nothing go wrong from now on."""

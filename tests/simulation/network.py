@@ -165,6 +165,21 @@ Accept = Callable[[SimulatedStream], None]
 """Serves one connection from its first byte to its last."""
 
 
+@attrs.frozen(eq=False)
+class Asked:
+    """A request that a client has handed to its transport.
+
+    Args:
+        sender: Who did.
+        path: Its path.
+        at: When that was.
+    """
+
+    sender: Actor
+    path: str
+    at: float
+
+
 @attrs.define(eq=False)
 class Network:
     """Hosts, and what happens on the way to them.
@@ -176,6 +191,8 @@ class Network:
 
     world: World
     faults: float = 0.0
+    asked: list[Asked] = attrs.field(factory=list[Asked])
+    """The requests that clients have handed to their transports."""
     opened: list[tuple[Actor, int]] = attrs.field(factory=list[tuple[Actor, int]])
     """Who has opened each connection, and in which step."""
     broken: list[Actor] = attrs.field(factory=list[Actor])

@@ -373,8 +373,13 @@ class Fleet(Generic[K]):
                         self._turns.back(member)
                         self._turns.rest(member, later, now)
                         return None
+                    paced = operation
                     if self._next_polls is not None:
-                        self._next_polls.note(operation, now)
+                        paced = self._next_polls.claim(operation, now)
+                    if paced is not operation:  # others have polled the task meanwhile
+                        self._turns.back(member)
+                        self._rest(member, paced, now)
+                        return None
                 self._tickets += 1
                 self._under_way[self._tickets] = member
                 member.sent = now

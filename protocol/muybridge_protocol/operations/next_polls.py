@@ -1,17 +1,28 @@
-"""When each task may next be polled, remembered from one call of a client to the next."""
+"""When each task may next be polled, remembered from one call of a client to the next.
+
+A wait starts from what `recall` returns, because others may have polled its task before. Others may
+also poll it while the wait goes on, so the wait must `claim` each poll just before sending it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple, TypeVar
 
 import attrs
 
 from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.records.tasks import Task
 
+Op = TypeVar("Op")
+
 LIMIT: Final = 10_000
 """Tasks that are remembered: the most recently polled ones."""
+SHORTLY: Final = 1.0
+"""Seconds after which a wait looks again while another one's poll of its task is under way. If the
+task turns out to have ended, no wait has to sit out another interval."""
 
 
 class _Known(NamedTuple):
@@ -21,14 +32,31 @@ class _Known(NamedTuple):
     model: str | None
     requested_model: str | None
     next_poll_at: float
+    under_way: bool
+    permits: list[None]
+    """One, for the next poll, until somebody takes it."""
+
+    def take(self) -> bool:
+        """Take the permit, and return whether it was there. No two threads can take the same."""
+        try:
+            self.permits.pop()
+        except IndexError:
+            return False
+        return True
+
+
+_ENDED: Final = _Known(None, None, None, -math.inf, under_way=False, permits=[])
+"""What is remembered of a task that has ended. It may be polled at any time: it does not change."""
 
 
 class NextPolls:
     """Remembers when each task may next be polled.
 
-    Many short waits for a task then poll no more often than one long wait.
+    Many waits for a task then poll no more often than one, whether they follow each other or run at
+    the same time.
 
-    It is safe to use from several threads, because each step is a single dictionary operation.
+    It is safe to use from several threads, because each step is a single operation of a dictionary
+    or a list.
 
     Args:
         limit: How many tasks to remember.
@@ -41,32 +69,48 @@ class NextPolls:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def note(self, operation: object, now: float) -> None:
-        """Record a poll, before it is sent and after its exchange.
+    def claim(self, operation: Op, now: float) -> Op:
+        """Return *operation* if it may send its poll now, or put off if another one has sent one.
 
-        Both are needed, because a wait may be cancelled in between.
+        A poll that may be sent is recorded before its exchange, because the wait may be cancelled
+        in between.
+
+        Args:
+            operation: Any operation that is due; only polls need a claim.
+            now: Seconds on the driver's clock.
+        """
+        if not isinstance(operation, Poll):
+            return operation
+        ours = _known(operation, now, under_way=True)
+        known = self._tasks.setdefault(operation.task.id, ours)
+        if known is _ENDED:
+            return operation
+        shortly = now + operation.wall_offset + SHORTLY
+        is_first = True
+        if known is not ours and not operation.once:  # a single query waits for nobody
+            at = min(known.next_poll_at, shortly) if known.under_way else known.next_poll_at
+            later = operation.put_off(at, now)
+            if later is not operation:
+                return later
+            is_first = known.take()
+        self._remember(operation.task.id, ours)
+        return operation if is_first else operation.put_off(shortly, now)
+
+    def note(self, operation: object, now: float) -> None:
+        """Record a poll after its exchange.
 
         Args:
             operation: Any operation; only polls are recorded.
             now: Seconds on the driver's clock.
         """
-        if not isinstance(operation, Poll):
-            return
-        task = operation.task
-        self._tasks.pop(task.id, None)
-        if operation.has_ended:
-            return  # its status is final
-        # `due` is not set before the exchange ends, nor if it settled the operation.
-        due = operation.due if operation.due > now else now + operation.interval
-        permitted = due + operation.wall_offset
-        self._tasks[task.id] = _Known(task.family, task.model, task.requested_model, permitted)
-        if len(self._tasks) > self._limit:
-            self._tasks.popitem(last=False)
+        if isinstance(operation, Poll):
+            known = _ENDED if operation.has_ended else _known(operation, now, under_way=False)
+            self._remember(operation.task.id, known)
 
     def recall(self, task: Task) -> Task:
         """Return *task* with the time of its next poll, and with its family and model if known."""
         known = self._tasks.get(task.id)
-        if known is None:
+        if known is None or known is _ENDED:
             return task
         return attrs.evolve(
             task,
@@ -75,3 +119,25 @@ class NextPolls:
             requested_model=task.requested_model or known.requested_model,
             next_poll_at=max(known.next_poll_at, task.next_poll_at or known.next_poll_at),
         )
+
+    def _remember(self, task: str, known: _Known) -> None:
+        self._tasks[task] = known
+        with suppress(KeyError):  # another thread has made room
+            self._tasks.move_to_end(task)
+        if len(self._tasks) > self._limit:
+            with suppress(KeyError):
+                self._tasks.popitem(last=False)
+
+
+def _known(poll: Poll, now: float, *, under_way: bool) -> _Known:
+    task = poll.task
+    # `due` is not set before the exchange ends, nor if it settled the operation.
+    due = poll.due if poll.due > now else now + poll.interval
+    return _Known(
+        task.family,
+        task.model,
+        task.requested_model,
+        due + poll.wall_offset,
+        under_way=under_way,
+        permits=[None],
+    )

@@ -88,6 +88,9 @@ UNREADABLE_TRIES = 3
 QUERY_TRIES = 3
 """Attempts in all for a single query."""
 
+_ROUNDING = 1e-5
+"""Seconds that a time may be off because Unix seconds are large numbers."""
+
 
 def result_query(task: Task, service: Service) -> HttpRequest:
     """Return the result query for *task*, without the key."""
@@ -169,7 +172,7 @@ class Poll(Operation[Result]):
         born = None if began is None else min(now, began - wall + now)
         due = now if born is None else max(now, born + pacing.shortest)
         if permitted is not None:
-            due = max(due, now + min(permitted - wall, max(pacing.longest, LONGEST_WAIT)))
+            due = max(due, now + _limited(permitted - wall, pacing))
         if due > now:
             due = math.ceil(due * 1e6) / 1e6  # up: rounding of Unix seconds must not poll too soon
         known = task.family if family is None else family.name
@@ -230,6 +233,17 @@ class Poll(Operation[Result]):
     def kind(self) -> CallKind:
         """What the operation does, for listeners."""
         return "get" if self.once else "wait"
+
+    def put_off(self, permitted: float, now: float) -> Self:
+        """Return the operation, which is due, put off until the task may be polled again.
+
+        Args:
+            permitted: When it may be polled, in Unix seconds. As in `start`, one that lies too far
+                ahead is limited.
+            now: Seconds on the driver's clock.
+        """
+        seconds = _limited(permitted - self.wall_offset - now, self.pacing)
+        return self if seconds <= _ROUNDING else attrs.evolve(self, due=now + seconds)
 
     def interval_at(self, now: float) -> float:
         """Return the seconds from a poll that ends at *now* to the next one.
@@ -419,6 +433,11 @@ class Poll(Operation[Result]):
             raw=response.body[:RAW_LIMIT],
             task=self.task,
         )
+
+
+def _limited(seconds: float, pacing: Pacing) -> float:
+    """Return *seconds* until a permitted poll, limited because a wrong clock may have set them."""
+    return min(seconds, max(pacing.longest, LONGEST_WAIT))
 
 
 def _pacing(task: Task) -> Pacing:

@@ -243,7 +243,11 @@ class Drive(Generic[Op]):
             now = runtime.now()
             match self._next_action(now):
                 case Send(request, deadline):
-                    await self._send(request, deadline, now)
+                    paced = self._driver.next_polls.claim(self._operation, now)
+                    if paced is self._operation:
+                        await self._send(request, deadline)
+                    else:  # others have polled the task meanwhile
+                        self._operation = paced
                 case Fetch(request, deadline):
                     await self._fetch(request, deadline)
                 case Wait(until):
@@ -274,11 +278,10 @@ class Drive(Generic[Op]):
     def _next_action(self, now: float) -> Send | Fetch | Wait | Settled[Any]:
         return self._operation.next_action(now)
 
-    async def _send(self, request: HttpRequest, deadline: float, now: float) -> None:
+    async def _send(self, request: HttpRequest, deadline: float) -> None:
         runtime, held = self._driver.runtime, None
         try:
             with hold_interrupts(when=request.shielded) as held:
-                self._driver.next_polls.note(self._operation, now)
                 is_closed = False
                 try:
                     operation = await self._exchange(request, deadline)
