@@ -96,8 +96,8 @@ class HttpRequest:
             because no task id can be lost with the response.
         public_host_only: Whether the host name must resolve to a public address.
         body_limit: Largest decoded body that a driver may read, in bytes, or None for no limit.
-        idle_timeout: Seconds without a byte of the response after which the exchange fails, or
-            None if only the deadline matters.
+        idle_timeout: Seconds without a byte of the response, or of the TLS handshake before it,
+            after which the exchange fails, or None if only the deadline matters.
     """
 
     method: str

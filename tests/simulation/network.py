@@ -21,9 +21,6 @@ from .world import FOREVER, Actor, Process, World
 
 T = TypeVar("T")
 
-_PATIENCE_OF_RESOLVERS = 40.0
-"""Seconds after which a resolver that hears nothing gives up."""
-
 
 @attrs.define(eq=False)
 class Pipe:
@@ -263,8 +260,7 @@ class SimulatedLoop:
         if self.network.fails("a name is not found"):
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         if self.network.fails("a lookup hangs"):
-            self.world.pause(self.world.now + _PATIENCE_OF_RESOLVERS)
-            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+            self.world.pause()
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, host, ("203.0.113.7", port))]
 
     async def connect(self, address: Address, seconds: float, late: str) -> SimulatedStream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
 import time
@@ -12,7 +13,7 @@ from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
-from .calls import failure_of, post
+from .calls import failure_of, get, post
 from .scripted_server import (
     Peer,
     ScriptedServer,
@@ -59,6 +60,18 @@ def test_drips(
         failure = failure_of(transport, post(server.url, body_limit=None), timeout=DEADLINE)
         assert (failure.phase, failure.reason) == (phase, Reason.TIMED_OUT)
         assert (failure.sent, server.posts) == (True, 1)
+
+
+def test_idle_handshake(transport: Transport) -> None:
+    """A TLS handshake in which nothing arrives ends the exchange early, with nothing sent."""
+
+    def script(peer: Peer) -> None:
+        peer.receive()
+        peer.stopping.wait(5)
+
+    with ScriptedServer(script, scheme="https") as server:
+        failure = failure_of(transport, get(server.url, idle_timeout=0.15), timeout=math.inf)
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.TLS, False, Reason.TIMED_OUT)
 
 
 def test_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

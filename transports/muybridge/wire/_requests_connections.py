@@ -402,7 +402,7 @@ def _open(exchange: RequestsExchange) -> Link:
                 do_handshake_on_connect=False,  # if interrupted there, it would not be closed
                 suppress_ragged_eofs=False,
             )
-            sock.settimeout(exchange.remaining())
+            sock.settimeout(exchange.remaining(exchange.request.idle_timeout))
             sock.do_handshake()
             refuse_other_protocol(sock)
     except BaseException:
@@ -451,9 +451,9 @@ def _tunnel(exchange: Exchange, sock: socket.socket, authority: str, proxy: Prox
     from muybridge.wire._proxy import TunnelReply  # noqa: PLC0415  most have no proxy
 
     fields = (("Host", authority), *proxy.fields)
-    sock.settimeout(exchange.remaining())
+    sock.settimeout(exchange.remaining(exchange.request.idle_timeout))
     sock.sendall(request_head("CONNECT", authority, fields))
     reply, is_open = TunnelReply(), False
     while not is_open:
-        sock.settimeout(exchange.remaining())
+        sock.settimeout(exchange.remaining(exchange.request.idle_timeout))
         is_open = reply.take(sock.recv(4096))

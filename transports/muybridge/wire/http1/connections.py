@@ -66,7 +66,7 @@ async def connect(
         loop: The event loop.
         route: Where it leads.
         exchange: The exchange that it is for.
-        connect_timeout: Seconds to try each address.
+        connect_timeout: Seconds for the name lookup, and to try each address.
         ssl_context: The context for the TLS handshake, or None for a plain connection.
 
     Raises:
@@ -78,9 +78,10 @@ async def connect(
     nearest = (host, origin.port)
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
-    found = numeric_addresses(*nearest) or await loop.within(
-        exchange.remaining(), TIME_IS_UP, loop.look_up(*nearest)
-    )
+    found = numeric_addresses(*nearest)
+    if not found:
+        seconds, late = _limit(exchange, connect_timeout, "the name lookup took too long")
+        found = await loop.within(seconds, late, loop.look_up(*nearest))
     addresses = [str(address[0]) for *_, address in found]
     public = proxy is None and check_addresses(exchange.request, addresses)
     exchange.phase = Phase.CONNECT
@@ -88,10 +89,9 @@ async def connect(
     if ssl_context is None:
         return Connection(public, stream)
     try:
-        secured = await loop.within(
-            exchange.remaining(), TIME_IS_UP, _secure(stream, route, exchange, ssl_context)
-        )
-        return Connection(public, secured)
+        seconds, late = _limit(exchange, exchange.request.idle_timeout, "nothing arrived in time")
+        securing = _secure(stream, route, exchange, ssl_context)
+        return Connection(public, await loop.within(seconds, late, securing))
     except BaseException:
         stream.close()
         raise
@@ -108,10 +108,7 @@ async def first_that_answers(
     """
     failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
     for address in addresses:
-        seconds = exchange.remaining()
-        late = TIME_IS_UP
-        if connect_timeout < seconds:
-            seconds, late = connect_timeout, "the address did not answer"
+        seconds, late = _limit(exchange, connect_timeout, "the address did not answer")
         try:
             return await loop.connect(address, seconds, late)
         except OSError as error:
@@ -119,6 +116,18 @@ async def first_that_answers(
                 raise
             failed = error
     raise failed
+
+
+def _limit(exchange: Exchange, most: float | None, late: str) -> tuple[float, str]:
+    """Return how many seconds a step may take, and what to say if it takes longer.
+
+    Args:
+        exchange: The exchange, whose deadline holds as well.
+        most: The most seconds, or None for the deadline alone.
+        late: What to say after them.
+    """
+    seconds = exchange.remaining()
+    return (seconds, TIME_IS_UP) if most is None or seconds <= most else (most, late)
 
 
 async def _secure(

@@ -42,7 +42,7 @@ class Reply:
     Args:
         loop: The event loop.
         network: The routes and their idle connections.
-        connect_timeout: Seconds to try each address.
+        connect_timeout: Seconds for the name lookup, and to try each address.
         request: What to send.
         timeout: Seconds for the whole exchange.
         authorization: The value of the `Authorization` header, or None.

@@ -19,7 +19,7 @@ class Http1Transport:
         ssl_context: The context for TLS connections, used unchanged: ALPN, too, is up to you, and
             must not offer HTTP/2. By default, one that offers http/1.1 is made from the CA
             certificates that the environment names, or certifi's.
-        connect_timeout: Seconds to try each address of a host.
+        connect_timeout: Seconds for a name lookup, and to try each address of a host.
         pool_size: The most idle connections to keep for one host. It does not limit how many may
             be in use.
         allow_plain_http_proxy: Whether requests with a key may go over plain http through a
