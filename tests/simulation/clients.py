@@ -152,7 +152,7 @@ def _transport(world: World, network: Network) -> Http1Transport:
             self, request: HttpRequest, *, timeout: float, authorization: str | None = None
         ) -> Reply:
             assert world.current is not None
-            asked = Asked(world.current, urlsplit(request.url).path, world.now)
+            asked = Asked(world.current, urlsplit(request.url).path, world.now, world.steps)
             network.asked.append(asked)
             return super().stream(request, timeout=timeout, authorization=authorization)
 

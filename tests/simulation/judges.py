@@ -30,7 +30,7 @@ from .clients import Program, Sinks
 from .network import Asked, Network
 from .plan import Plan
 from .service import HARMLESS, KEY, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
-from .world import FOREVER, Actor, Cancelled, Process, World
+from .world import Actor, Cancelled, Process, World
 
 DAY: Final = 86_400
 RESULTS: Final = "/v1/result/"
@@ -275,17 +275,17 @@ def polls_paced(evidence: Evidence) -> None:
     All waits of a client share the pace, whichever of its tasks and threads they run in. A poll
     counts from when it is handed to the transport, because a slow lookup may delay it after that.
     """
-    ended: dict[tuple[Process, str], float] = {}
+    ended: dict[tuple[Process, str], int] = {}
     for query in evidence.service.polls:
         if query.is_last:
-            ended.setdefault((query.sender.process, query.task), query.at)
+            ended.setdefault((query.sender.process, query.task), query.step)
     last: dict[tuple[Process, str], Asked] = {}
     for poll in evidence.network.asked:
         if not poll.path.startswith(RESULTS):
             continue
         asked = poll.sender.process, poll.path.removeprefix(RESULTS)
         before, last[asked] = last.get(asked), poll
-        if before is None or poll.at > ended.get(asked, FOREVER):
+        if before is None or poll.step > ended.get(asked, poll.step):
             continue
         if any(before.at <= jump <= poll.at for jump in evidence.jumps):
             continue

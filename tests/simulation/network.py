@@ -47,8 +47,6 @@ class Pipe:
     """Who sent the last of them."""
     step: int = 0
     """The world's step in which the last of them was sent."""
-    at: float = 0.0
-    """When that was."""
     reader: Actor | None = None
     """Who waits for the next piece."""
     room: float = FOREVER
@@ -56,7 +54,7 @@ class Pipe:
 
     def send(self, data: bytes) -> None:
         """Send *data*, which arrives after everything sent before."""
-        self.sender, self.step, self.at = self.world.current, self.world.steps, self.world.now
+        self.sender, self.step = self.world.current, self.world.steps
         self.sent += len(data)
         if len(data) > self.room:
             data = data[: int(self.room)]
@@ -170,11 +168,13 @@ class Asked:
         sender: Who did.
         path: Its path.
         at: When that was.
+        step: The world's step in which that was.
     """
 
     sender: Actor
     path: str
     at: float
+    step: int
 
 
 @attrs.define(eq=False)

@@ -89,13 +89,13 @@ class Query:
     Args:
         task: The id of the task.
         sender: Who sent it.
-        at: When the last of it was sent.
+        step: The world's step in which the last of it was sent.
         is_last: Whether its response says that the task has ended.
     """
 
     task: str
     sender: Actor
-    at: float
+    step: int
     is_last: bool
 
 
@@ -177,13 +177,13 @@ class SimulatedService:
             self.creates.append(create)
         elif path.startswith("/v1/result/"):
             kind = "poll"
-        sender, at = stream.incoming.sender, stream.incoming.at
+        sender, step = stream.incoming.sender, stream.incoming.step
         self.world.pause(self.world.now + self.world.random.choice((0.0, 0.1, 2.0)))
         if kind == "poll":
             assert sender is not None
             task = path.rpartition("/")[2]
             is_last = fate in (None, Fate.SLOW, Fate.STRAY) and self._has_ended(task)
-            self.polls.append(Query(task, sender, at, is_last))
+            self.polls.append(Query(task, sender, step, is_last))
         if fate is Fate.LOST:
             self.world.count(f"{kind}: sent, no response")
             _break(stream)
