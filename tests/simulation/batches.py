@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,7 @@ from muybridge.batch import BatchEvent, CannotResolve, Entry, JournalUnusable, S
 from muybridge.ledger import LedgerUnusable
 
 from .clients import Program, program
-from .judges import require
+from .judges import keep_pace, require
 from .machine import Machine
 from .network import Network
 from .plan import Plan
@@ -136,6 +137,8 @@ class _Batch:
         """The main threads where Ctrl-C was pressed."""
         self._excuses: set[str] = set()
         """What besides the service may leave an outcome ambiguous."""
+        self._jumps: list[float] = []
+        """When a clock has jumped, a step has taken long, or a process has gone on."""
 
     def live(self) -> None:
         """Let the operators work until everything is settled, and judge it."""
@@ -311,11 +314,19 @@ class _Batch:
             self._press_ctrl_c()
         elif living and world.chance(plan.pauses):
             process = world.random.choice(living).process
-            world.suspend(process, world.random.choice((1.0, 30.0, 3600.0)))
+            seconds = world.random.choice((1.0, 30.0, 3600.0))
+            world.suspend(process, seconds)
+            self._jumps.append(world.now + seconds)
         if world.chance(plan.jumps):
-            self._machine.jump()
+            self._time(self._machine.jump)
         if world.chance(plan.stalls):
-            self._machine.be_busy()
+            self._time(self._machine.be_busy)
+
+    def _time(self, delay: Callable[[], None]) -> None:
+        """Delay the machine, and note when."""
+        self._jumps.append(self._world.now)
+        delay()
+        self._jumps.append(self._world.now)
 
     def _cancel(self, main: Actor) -> None:
         """Cancel a run, as Ctrl-C does under an event loop."""
@@ -386,6 +397,7 @@ class _Batch:
         )
 
     def _judge_end(self) -> None:
+        keep_pace(self._network, self._service, self._jumps)
         entries = self._entries()
         self._kept += [one.create for one in self._received]
         known = {entry.task_id or entry.possible_id for entry in entries}
