@@ -11,7 +11,7 @@ import pytest
 import moments
 from muybridge import batch
 from muybridge.batch import JournalUnusable, SharedBatch, State
-from muybridge.ledger.budget import Budget
+from muybridge_protocol.purchases import Budget
 from muybridge_protocol.service import Service
 
 from .billing import BillingServer

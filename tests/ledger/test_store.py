@@ -21,11 +21,12 @@ import pytest
 import moments
 from muybridge.files.locks import lock
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
-from muybridge.ledger.budget import Number, Period, budget_of_environment
+from muybridge.ledger.budget import budget_of_environment
 from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.spent import spent_by_group
 from muybridge.ledger.sqlite_store import SqliteStore, default_path
+from muybridge_protocol.purchases import Number, Period
 from processes import environment
 
 NOW = 1_800_000_000.0

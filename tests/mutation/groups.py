@@ -123,6 +123,9 @@ _ALL = (
         (
             "muybridge.ledger.books",
             "muybridge.ledger.budget",
+            "muybridge_protocol.purchases.amounts",
+            "muybridge_protocol.purchases.budget",
+            "muybridge_protocol.purchases.verdict",
             "muybridge.ledger.entries",
             "muybridge.ledger.joining",
             "muybridge.ledger.ledger",

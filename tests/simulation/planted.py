@@ -33,7 +33,6 @@ from muybridge.drivers.notes import BrokenOff
 from muybridge.files import saving, sqlite
 from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
-from muybridge.ledger.budget import Budget, Measure
 from muybridge.ledger.entries import State
 from muybridge.ledger.errors import Exceeded, LedgerUnusable
 from muybridge.ledger.ledger import Ledger
@@ -45,6 +44,7 @@ from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 from muybridge_protocol.operations import paid
 from muybridge_protocol.operations.poll import Poll
+from muybridge_protocol.purchases import Budget, Measure
 
 Patch = tuple[Any, str, Any]
 """An owner, the name of one of its parts, and what is put in its place."""
@@ -106,7 +106,7 @@ _exceeded_by: Final[Any] = Budget.exceeded_by
 _failure: Final[Any] = Exchange.failure
 _ledger_arm: Final[Any] = Ledger.arm
 _lives: Final[Any] = Owners.lives
-_verdict: Final[Any] = books._verdict
+_judged_by_books: Final[Any] = books.judged
 _verdict_of_item: Final[Any] = journaled_create.verdict
 
 
@@ -129,7 +129,7 @@ def _released(entry: Any) -> Any:
 
 
 def _without_doubt(outcome: object) -> Any:
-    return _verdict(None if isinstance(outcome, CreateAmbiguous) else outcome)
+    return _judged_by_books(None if isinstance(outcome, CreateAmbiguous) else outcome)
 
 
 def _armed_or_not(self: Any, *arguments: Any) -> None:
@@ -306,7 +306,7 @@ FAULTS: Final = (
     ),
     Fault(
         "an ambiguous create is released",
-        ((books, "_verdict", _without_doubt),),
+        ((books, "judged", _without_doubt),),
     ),
     Fault(
         "an ambiguous create keeps no name",

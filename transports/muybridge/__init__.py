@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from muybridge.files.inline_media import load_media as load_media
     from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.sidecar import Sidecar as Sidecar, SidecarFailed as SidecarFailed
-    from muybridge.ledger.budget import Budget as Budget
     from muybridge.ledger.errors import (
         LedgerUnusable as LedgerUnusable,
         OnceTaken as OnceTaken,
@@ -104,6 +103,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.fleet import FleetOutcome as FleetOutcome
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from muybridge_protocol.media.inline import InlineMedia as InlineMedia
+    from muybridge_protocol.purchases import Budget as Budget
     from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
     from muybridge_protocol.rules.media import MediaReport as MediaReport
     from muybridge_protocol.text.content import (
@@ -140,7 +140,6 @@ _HOMES: Final = {
     "muybridge.files.inline_media": Home("load_media"),
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
-    "muybridge.ledger.budget": Home("Budget"),
     "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient"),
@@ -168,6 +167,7 @@ _HOMES: Final = {
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
     "muybridge_protocol.media.inline": Home("InlineMedia"),
+    "muybridge_protocol.purchases": Home("Budget"),
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.drivers.runtime import Runtime
     from muybridge.ledger.books import Books
-    from muybridge.ledger.budget import Budget
     from muybridge.ledger.ledger import Ledger
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
+    from muybridge_protocol.purchases import Budget
 
 
 class AsyncClient(BaseClient):

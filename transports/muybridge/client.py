@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Outcome, Work
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.files.sidecar import Sidecar
-    from muybridge.ledger.budget import Budget
     from muybridge.ledger.ledger import Ledger
     from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
+    from muybridge_protocol.purchases import Budget
     from muybridge_protocol.rules.media import MediaReport
 
 

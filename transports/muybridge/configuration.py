@@ -14,9 +14,9 @@ from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
     from muybridge.ledger.books import Books
-    from muybridge.ledger.budget import Budget
     from muybridge.ledger.ledger import Ledger
     from muybridge_protocol.estimates import PriceList
+    from muybridge_protocol.purchases import Budget
 
 KEY_VARIABLE = "MUYBRIDGE_API_KEY"
 BASE_URL_VARIABLE = "MUYBRIDGE_BASE_URL"
@@ -142,7 +142,7 @@ def check_spending(budget: object, ledger: object) -> None:
         TypeError: One of them is something else.
     """
     if budget is not None:
-        from muybridge.ledger.budget import Budget  # noqa: PLC0415  most clients have none
+        from muybridge_protocol.purchases import Budget  # noqa: PLC0415  most clients have none
 
         check_type("budget", budget, Budget, "a Budget", "Budget(creates=3)")
     if ledger is not None and not isinstance(ledger, str | os.PathLike):

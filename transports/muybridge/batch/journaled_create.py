@@ -14,12 +14,13 @@ from muybridge.batch.journal_entries import Entry, State, task_id_in
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, TaskTaken
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, KeptReply, ReplySlot
-from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.families import MediaRequest, find_family
 from muybridge_protocol.families.request import parse
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create
+from muybridge_protocol.purchases import Stage, judged
+from muybridge_protocol.purchases import State as Known
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.json import RAW_LIMIT, read_object
 from muybridge_protocol.records.tasks import Task, retained_until
@@ -172,28 +173,26 @@ def taken_task(journal: Journal, task_id: str) -> CreateAmbiguous:
 
 def verdict(outcome: Created) -> tuple[State, dict[str, Any]]:
     """Return the state that an armed item goes to after *outcome*, and its facts."""
-    match outcome:
-        case None:
+    known = judged(outcome)
+    if known.task is not None:
+        # The token holds all that is needed from the response.
+        return State.SUBMITTED, {
+            **_NO_REPLY,
+            "token": known.task.to_token(),
+            "began": known.task.submitted_at,
+            "expires": retained_until(known.task),
+            "reason": None,
+        }
+    facts = {"owner": None, "reason": known.reason}
+    if known.state is Known.AMBIGUOUS:
+        return State.AMBIGUOUS, {**facts, "candidate": known.candidate}
+    match known.leads_to:
+        case Stage.CLAIMED:
             return State.CLAIMED, dict(_NO_REPLY)
-        case Task() as task:
-            # The token holds all that is needed from the response.
-            return State.SUBMITTED, {
-                **_NO_REPLY,
-                "token": task.to_token(),
-                "began": task.submitted_at,
-                "expires": retained_until(task),
-                "reason": None,
-            }
-        case CreateAmbiguous() as error:
-            return State.AMBIGUOUS, {
-                "owner": None,
-                "candidate": error.candidate_id,
-                "reason": error.reason,
-            }
-        case error if concerns_every_request(error):
-            return State.QUEUED, {**_NO_REPLY, "owner": None, "reason": _what(error)}
-        case error:
-            return State.REFUSED, {"owner": None, "reason": _what(error)}
+        case Stage.QUEUED:
+            return State.QUEUED, {**_NO_REPLY, **facts}
+        case _:
+            return State.REFUSED, facts
 
 
 def judge_kept_reply(
@@ -229,10 +228,6 @@ def request_of(entry: Entry) -> MediaRequest:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return parse(find_family(entry.family), read_object(entry.body), keep_unknown=True)
-
-
-def _what(error: ServiceError) -> str:
-    return f"{error.what()} {error.next_step()}".strip()
 
 
 _ANY: Final = Service(base_url="https://service.invalid")

@@ -65,7 +65,7 @@ from muybridge.batch.limits.rate import Permits
 from muybridge_protocol.records.candidates import find_id
 
 if TYPE_CHECKING:
-    from muybridge.ledger.budget import Budget, BudgetUse
+    from muybridge_protocol.purchases import Budget, BudgetUse
 
 __all__ = [
     "ClaimLost",

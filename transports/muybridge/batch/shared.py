@@ -27,8 +27,8 @@ from muybridge_protocol.arguments import check_type
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
-    from muybridge.ledger.budget import Budget, BudgetUse
     from muybridge_protocol.estimates import PriceList
+    from muybridge_protocol.purchases import Budget, BudgetUse
 
 
 @attrs.frozen

@@ -10,7 +10,6 @@ print(entry.family, entry.state)
 from __future__ import annotations
 
 from muybridge.ledger.books import open_ledger
-from muybridge.ledger.budget import Amounts, Budget, BudgetUse, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
@@ -25,6 +24,7 @@ from muybridge.ledger.errors import (
 )
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.store import Rows, Store
+from muybridge_protocol.purchases import Amounts, Budget, BudgetUse, Measure
 
 __all__ = [
     "Amounts",

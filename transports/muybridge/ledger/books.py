@@ -29,30 +29,22 @@ from urllib.parse import unquote, urlsplit
 from muybridge.credentials import Credentials
 from muybridge.drivers.notes import BrokenOff, interruption_of
 from muybridge.drivers.runtime import Runtime
-from muybridge.ledger.budget import Amounts, Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import Exceeded, LedgerUnusable, NameHeld
 from muybridge.ledger.ledger import Ledger
-from muybridge_protocol.delivery import CREATE, Verdict
-from muybridge_protocol.errors import CreateAmbiguous, NotSent, Refused
+from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.purchases import UNKNOWN_CALL, Amounts, Budget, amounts_of, judged
 from muybridge_protocol.records.json import read_object, readable
-from muybridge_protocol.records.lenient import ERROR_LIMIT
-from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 _LONGEST_NAME: Final = 200
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
-
-_UNKNOWN_CALL: Final[Amounts] = {
-    **dict.fromkeys(Measure, None), Measure.CREATES: Decimal(1), Measure.CALLS: Decimal(1),
-}  # fmt: skip
-"""A call to any endpoint may create something, or be a text request."""
 
 
 class Books:
@@ -211,10 +203,16 @@ class Booking:
         if not self._armed:
             return
         self._armed = False
-        state, facts = _verdict(self._outcome)
         answer = self._outcome
         usage = answer.usage_metadata if isinstance(answer, GenerateContentResponse) else None
-        await self._conclude(state, **facts, cost=self._cost(usage))
+        known = judged(answer)
+        await self._conclude(
+            State(known.state),
+            token=None if known.task is None else known.task.to_token(),
+            candidate=known.candidate,
+            reason=known.reason,
+            cost=self._cost(usage),
+        )
 
     async def record_usage(self, usage: UsageMetadata) -> None:
         """Record what a stream that was read to its end has cost, if its tokens have a price."""
@@ -263,31 +261,6 @@ def _unless_unusable(conclude: partial[Entry | None]) -> Entry | None:
     return None
 
 
-def _verdict(outcome: object) -> tuple[State, dict[str, str | None]]:
-    """Return the state that an armed entry goes to after *outcome*, and what is recorded."""
-    match outcome:
-        case None | NotSent() | Refused():
-            return State.RELEASED, {"reason": None if outcome is None else _line(outcome)}
-        case CreateAmbiguous() as error:
-            return State.AMBIGUOUS, {"reason": _line(error), "candidate": error.candidate_id}
-        case Task() as task:
-            return State.ACCEPTED, {"token": task.to_token()}
-        case HttpResponse(status=status):
-            judged = CREATE.judge_status(status)
-            if judged in (Verdict.REFUSED, Verdict.THROTTLED):
-                return State.RELEASED, {"reason": f"status {status}"}
-            if judged is Verdict.ANSWER:
-                return State.ACCEPTED, {}
-            return State.AMBIGUOUS, {"reason": f"status {status}"}
-        case _:  # an answer to a text request
-            return State.ACCEPTED, {}
-
-
-def _line(error: object) -> str:
-    said = error.reason if isinstance(error, CreateAmbiguous) else str(error)
-    return readable(said, ERROR_LIMIT)
-
-
 def _described(
     operation: PaidOperation[Any], prices: PriceList | None
 ) -> tuple[str, str, str | None, Amounts]:
@@ -297,14 +270,8 @@ def _described(
     elif operation.kind in _TEXT_KINDS:
         wanted = text_quantities(_text_model(operation.http_request))
     else:
-        return "", "", None, _UNKNOWN_CALL
-    amounts: Amounts = {
-        Measure.CREATES: Decimal(wanted.creates),
-        Measure.PICTURES: None if wanted.pictures is None else Decimal(wanted.pictures),
-        Measure.SECONDS: wanted.seconds,
-        Measure.CALLS: Decimal(wanted.calls),
-        Measure.COST: estimate_of(wanted, prices).cost,
-    }
+        return "", "", None, UNKNOWN_CALL
+    amounts = amounts_of(wanted, prices)
     return wanted.family, wanted.model or "", wanted.tier, amounts
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from muybridge.ledger.budget import Amounts
+from muybridge_protocol.purchases import Amounts
 from muybridge_protocol.records.tasks import Task
 
 

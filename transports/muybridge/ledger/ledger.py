@@ -24,7 +24,6 @@ from typing import Any
 
 import attrs
 
-from muybridge.ledger.budget import Amounts, Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
@@ -38,6 +37,7 @@ from muybridge.ledger.errors import (
 from muybridge.ledger.store import Rows, Store
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.identifiers import shown_id
+from muybridge_protocol.purchases import Amounts, Budget, Measure
 from muybridge_protocol.records.tasks import Result, Task, as_task
 
 UNKNOWN_END = (

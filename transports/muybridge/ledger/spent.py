@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 
 import attrs
 
-from muybridge.ledger.budget import Measure
 from muybridge.ledger.entries import Entry, State
 from muybridge_protocol.estimates import Sum
+from muybridge_protocol.purchases import Measure
 
 
 @attrs.frozen(kw_only=True, order=True)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from muybridge.files import sqlite
-from muybridge.ledger.budget import Measure
 from muybridge.ledger.entries import NAMED, SPENT, State
+from muybridge_protocol.purchases import Measure
 
 VERSION: Final = 2
 APPLICATION: Final = 0x6D75796C  # "muyl"

@@ -23,7 +23,6 @@ from weakref import WeakSet
 from muybridge.files import sqlite
 from muybridge.files.durable import make_folders, sync_names
 from muybridge.files.state import state_folder
-from muybridge.ledger.budget import Amounts, Measure
 from muybridge.ledger.entries import NAMED, Entry, State
 from muybridge.ledger.errors import EntryUnstorable, LedgerUnusable
 from muybridge.ledger.owners import Owners
@@ -31,6 +30,7 @@ from muybridge.ledger.sqlite_schema import APPLICATION, DAY, SCHEMA, VERSION, li
 from muybridge.ledger.store import Rows
 from muybridge.signals import genuine
 from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.purchases import Amounts, Measure
 from muybridge_protocol.records.json import is_encodable
 
 PATIENCE: Final = 30.0

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from muybridge.ledger.budget import Amounts
 from muybridge.ledger.entries import Entry, State
+from muybridge_protocol.purchases import Amounts
 
 
 class Rows(Protocol):

@@ -15,19 +15,30 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
-from decimal import Decimal
-from typing import Any
 
 import attrs
 
 from muybridge.batch.items import BatchProblem, InvalidBatch
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.journal_errors import OverBudget, UnknownAmount
-from muybridge.ledger.budget import KNOWN_BY, Amounts, Budget, BudgetUse, Measure
-from muybridge_protocol.estimates import PriceList, Sum, estimate_of
+from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.request import parse
+from muybridge_protocol.purchases import (
+    KNOWN_BY,
+    NOTHING,
+    Amounts,
+    Budget,
+    BudgetUse,
+    Measure,
+    Sums,
+    amounts_of,
+    minus,
+    plus,
+    read_sums,
+    totals,
+    written_sums,
+)
 
 
 @attrs.frozen
@@ -38,12 +49,12 @@ class Spending:
         sums: The sum of each amount.
     """
 
-    sums: Mapping[Measure, Sum] = attrs.Factory(lambda: dict.fromkeys(Measure, Sum()))
+    sums: Sums = NOTHING
 
     @property
     def amounts(self) -> Amounts:
         """The sums, None where an amount is unknown."""
-        return {measure: self.sums[measure].total for measure in Measure}
+        return totals(self.sums)
 
     def reserve(self, needs: Amounts, budget: Budget) -> Spending:
         """Return the sums with one create more.
@@ -61,25 +72,20 @@ class Spending:
         exceeded = budget.exceeded_by(needs, self.amounts)
         if exceeded is not None:
             raise OverBudget(exceeded)
-        return Spending({one: self.sums[one].plus(needs[one]) for one in Measure})
+        return Spending(plus(self.sums, needs))
 
     def release(self, needs: Amounts) -> Spending:
         """Return the sums without a create that did nothing."""
-        less = {
-            one: Sum(unknown=-1) if (amount := needs[one]) is None else Sum(amount.copy_negate())
-            for one in Measure
-        }
-        return Spending({one: self.sums[one] + less[one] for one in Measure})
+        return Spending(minus(self.sums, needs))
 
     def written(self) -> str:
         """Return the sums as JSON."""
-        return json.dumps({one: [str(it.known), it.unknown] for one, it in self.sums.items()})
+        return written_sums(self.sums)
 
     @classmethod
     def read(cls, text: str) -> Spending:
         """Return the sums that *text* has as JSON."""
-        sums: dict[str, list[Any]] = json.loads(text)
-        return cls({one: Sum(Decimal(sums[one][0]), int(sums[one][1])) for one in Measure})
+        return cls(read_sums([text]))
 
 
 def needs_of(item: NewItem, prices: PriceList | None) -> Amounts:
@@ -87,24 +93,7 @@ def needs_of(item: NewItem, prices: PriceList | None) -> Amounts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the item was checked
         wanted = parse(find_family(item.family), item.body, keep_unknown=True).quantities()
-    return {
-        Measure.CREATES: Decimal(wanted.creates),
-        Measure.PICTURES: None if wanted.pictures is None else Decimal(wanted.pictures),
-        Measure.SECONDS: wanted.seconds,
-        Measure.CALLS: Decimal(wanted.calls),
-        Measure.COST: estimate_of(wanted, prices).cost,
-    }
-
-
-def written_amounts(amounts: Amounts) -> str:
-    """Return *amounts* as JSON."""
-    return json.dumps({one: None if it is None else str(it) for one, it in amounts.items()})
-
-
-def read_amounts(text: str) -> Amounts:
-    """Return the amounts that *text* has as JSON."""
-    found: dict[str, str | None] = json.loads(text)
-    return {one: None if (it := found[one]) is None else Decimal(it) for one in Measure}
+    return amounts_of(wanted, prices)
 
 
 def written_budget(budget: Budget) -> str:

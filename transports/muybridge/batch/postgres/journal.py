@@ -54,9 +54,7 @@ from muybridge.batch.limits.rate import Permits, check_rate, stored_rate
 from muybridge.batch.limits.spending import (
     check_change,
     needs_of,
-    read_amounts,
     unknown_amounts,
-    written_amounts,
 )
 from muybridge.batch.port import Stray
 from muybridge.batch.postgres import budgets, rates, schema, tables
@@ -69,8 +67,8 @@ from muybridge.batch.postgres.connecting import (
 )
 from muybridge.batch.postgres.written import Written
 from muybridge.batch.storable_values import storable
-from muybridge.ledger.budget import Budget, BudgetUse
 from muybridge_protocol.estimates import PriceList
+from muybridge_protocol.purchases import Budget, BudgetUse, read_amounts, written_amounts
 from muybridge_protocol.records.convert import structure, wire_names
 from muybridge_protocol.records.json import InvalidJson, read_object
 

@@ -13,10 +13,10 @@ from muybridge.batch.items import InvalidBatch
 from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, OverBudget
 from muybridge.batch.port import SharedJournal
-from muybridge.ledger.budget import Budget, Measure
 from muybridge.testing.journal_conformance.any_journal import at_once, new_items, refused
 from muybridge.testing.journal_conformance.leases import LeasedJournalConformance
 from muybridge.testing.journal_conformance.lessons import BUDGET, WHOLE
+from muybridge_protocol.purchases import Budget, Measure
 
 
 class BudgetedJournalConformance(LeasedJournalConformance):

@@ -1,0 +1,138 @@
+"""Purchases: what one POST that costs money may become, and what follows from it. Pure.
+
+The theory
+==========
+
+**A purchase is one POST.** It begins as *armed*, in a durable record, before the first byte of its
+request is handed to the network. Nothing ever makes a purchase armed that exists: a retry after a
+429 is another purchase. A random *key*, drawn by whoever will send it, is its only name. So an
+outcome names its POST for ever. Whether it is recorded at once, an hour late, twice, by another
+thread, or in a store that was restored from a backup meanwhile: it is true of that POST, and can
+reach no other one.
+
+::
+
+    (nothing) --> armed --> accepted       the service has charged for it, or may still do so
+                    |'----> released       it certainly did nothing
+                    '-----> ambiguous --.  nobody knows: a person has to decide
+                                        |
+              accepted (adopt) <--------+--> released     "it was not accepted"
+                                        +--> abandoned    "leave it": it stays spent, and its name
+                                        '--> resubmitted  "send it again": it stays spent
+
+Only two sources move a purchase: *news*, an outcome of its exchange, and a person's *choice*. The
+tables are `AFTER_NEWS` and `AFTER_CHOICE`; `concluded` and `decided` apply them. Three rules:
+
+1. **News never makes a paid id disappear.** If a response arrives after somebody believed the
+   sender dead, and even after a person has decided, its task becomes the purchase's task. If a
+   person has named another one, both are kept. News that says less than what is known takes
+   nothing away.
+2. **Nobody decides while anybody can still be sending.** An armed purchase becomes ambiguous
+   (`UNKNOWN_END`) only once its sender is certainly gone: a store knows when.
+3. **One task belongs to one purchase.** If a response names a task that another purchase has, the
+   service has perhaps lost one of the two, or charged once. That purchase is ambiguous, and the id
+   is its candidate (`contested`). So no outcome is ever impossible to record because of what it
+   says.
+
+A purchase *counts as spent* in every state except `released`. It *holds its name* while it is
+armed, accepted, ambiguous or abandoned: as long as it does, nobody else buys under that name.
+
+**Budgets are sums by tag and day.** A purchase counts on the day in UTC on which it was armed,
+under each of its tags and under `EVERYTHING`. An amount may be unknown, which is not zero: it
+blocks the budgets of its measure and tags until a person gives the amount.
+
+**An item of a batch is work, and follows its last purchase** (`followed`). It is never judged a
+second time.
+
+What a store has to do is little, and impossible to leave out: in one transaction, lock the
+purchases in question, *read* them, ask the functions of this package, and *write* what they return.
+"""
+
+from muybridge_protocol.purchases.amounts import (
+    DAY,
+    NOTHING,
+    UNKNOWN_CALL,
+    Amounts,
+    Measure,
+    Sums,
+    all_countable,
+    amounts_of,
+    countable,
+    day_of,
+    minus,
+    plus,
+    read_amounts,
+    read_sums,
+    totals,
+    written_amounts,
+    written_sums,
+)
+from muybridge_protocol.purchases.budget import KNOWN_BY, Budget, BudgetUse, Number, Period
+from muybridge_protocol.purchases.items import Item, followed
+from muybridge_protocol.purchases.purchase import (
+    EVERYTHING,
+    UNKNOWN_END,
+    CannotDecide,
+    Order,
+    Outcome,
+    Purchase,
+    concluded,
+    contested,
+    decided,
+    priced,
+)
+from muybridge_protocol.purchases.states import (
+    AFTER_CHOICE,
+    AFTER_NEWS,
+    NAMED,
+    STEPS,
+    Choice,
+    Stage,
+    State,
+)
+from muybridge_protocol.purchases.verdict import judged
+
+__all__ = [
+    "AFTER_CHOICE",
+    "AFTER_NEWS",
+    "DAY",
+    "EVERYTHING",
+    "KNOWN_BY",
+    "NAMED",
+    "NOTHING",
+    "STEPS",
+    "UNKNOWN_CALL",
+    "UNKNOWN_END",
+    "Amounts",
+    "Budget",
+    "BudgetUse",
+    "CannotDecide",
+    "Choice",
+    "Item",
+    "Measure",
+    "Number",
+    "Order",
+    "Outcome",
+    "Period",
+    "Purchase",
+    "Stage",
+    "State",
+    "Sums",
+    "all_countable",
+    "amounts_of",
+    "concluded",
+    "contested",
+    "countable",
+    "day_of",
+    "decided",
+    "followed",
+    "judged",
+    "minus",
+    "plus",
+    "priced",
+    "read_amounts",
+    "read_sums",
+    "totals",
+    "written_amounts",
+    "written_sums",
+]

@@ -1,0 +1,201 @@
+"""Budgets: how much may be spent, in a period or in all.
+
+A budget limits what one ledger records, whichever key or client spends it: a new key or a second
+process does not get a fresh budget. A limit on something is never compared with an unknown amount.
+If a request's price is unknown, a limit on cost refuses it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Final, Literal, get_args
+
+import attrs
+
+from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.purchases.amounts import DAY, DIGITS, Amounts, Measure
+from muybridge_protocol.records.json import truncated
+from muybridge_protocol.suggested_names import suggesting_names
+
+Period = Literal["day", "month"]
+"""A day or a month of UTC."""
+
+
+_SINGULAR: Final = {
+    Measure.CREATES: "create",
+    Measure.PICTURES: "picture",
+    Measure.SECONDS: "second",
+    Measure.CALLS: "text call",
+}
+
+KNOWN_BY: Final = {
+    Measure.COST: "Give its price (prices, --prices or MUYBRIDGE_PRICES)",
+    Measure.SECONDS: "Set its length",
+}
+"""What makes an amount known."""
+
+_KNOWN_BEFORE: Final = (
+    "Give a price per call (per_call): with one per 1,000 tokens, the cost is known only once the "
+    "response has arrived"
+)
+"""What makes the cost of a text request known before it is sent."""
+
+Number = int | float | str | Decimal
+"""A limit. A string is read as it is written, so "0.1" is exactly one tenth."""
+
+
+def _amount(value: Number | None) -> Decimal | None:
+    """Return a limit as an exact number.
+
+    Raises:
+        ValueError: It is not a number of at least 0, or has too many digits.
+    """
+    if value is None:
+        return None
+    try:
+        # The text of a float is what its author wrote: 0.1 is one tenth.
+        amount = None if isinstance(value, bool) else Decimal(str(value))
+    except InvalidOperation:
+        amount = None
+    if amount is None or not amount.is_finite() or amount < 0:
+        raise ValueError(f"a limit must be a number of at least 0 (got {value!r})")
+    exponent = amount.as_tuple().exponent
+    if amount.adjusted() >= DIGITS or not isinstance(exponent, int) or -exponent > DIGITS:
+        told = truncated(repr(value), 40)
+        raise ValueError(
+            f"a limit must have at most {DIGITS} digits before and after the point (got {told})"
+        )
+    return amount
+
+
+def _check_whole(
+    _: object, attribute: attrs.Attribute[Decimal | None], amount: Decimal | None
+) -> None:
+    if amount is not None and amount != amount.to_integral_value():
+        name = attribute.name
+        raise ValueError(f"a limit on {name} must be a whole number (got {_plain(amount)})")
+
+
+def _check_period(_: object, __: object, value: object) -> None:
+    if value is not None and value not in get_args(Period):
+        raise ValueError(f"per must be 'day', 'month' or None (got {value!r})")
+
+
+@suggesting_names
+@attrs.frozen(kw_only=True)
+class Budget:
+    """How much may be spent. Each limit is one number, or None for no limit.
+
+    Args:
+        creates: Images and videos to create.
+        pictures: Pictures in all of them.
+        seconds: Seconds of video in all of them.
+        calls: Text requests.
+        cost: Money, in the currency of the price list.
+        per: "day" or "month" to count from the beginning of the current one, in UTC, or None to
+            count everything that the ledger has recorded.
+
+    Raises:
+        ValueError: A limit is not a number of at least 0 with at most 30 digits before and after
+            the point, one of things that are counted is not a whole number, or there is no such
+            period.
+    """
+
+    creates: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
+    pictures: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
+    seconds: Decimal | None = attrs.field(default=None, converter=_amount)
+    calls: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
+    cost: Decimal | None = attrs.field(default=None, converter=_amount)
+    per: Period | None = attrs.field(default=None, validator=_check_period)
+
+    @property
+    def limits(self) -> dict[Measure, Decimal]:
+        """The limits that are set."""
+        found = {measure: getattr(self, measure.value) for measure in Measure}
+        return {measure: limit for measure, limit in found.items() if limit is not None}
+
+    def since(self, wall: float) -> float:
+        """Return when the period that contains *wall* began, in Unix seconds."""
+        if self.per is None:
+            return -float("inf")
+        begin = datetime.fromtimestamp(wall, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return (begin if self.per == "day" else begin.replace(day=1)).timestamp()
+
+    def days(self, wall: float) -> tuple[int, int] | None:
+        """Return the first and the last day of the period that contains *wall*, or None if none.
+
+        Days are counted from 1970, in UTC, as `day_of` counts them.
+        """
+        if self.per is None:
+            return None
+        first = int(self.since(wall)) // DAY
+        if self.per == "day":
+            return first, first
+        begin = datetime.fromtimestamp(first * DAY, UTC)
+        following = (begin + timedelta(days=31)).replace(day=1)
+        return first, int(following.timestamp()) // DAY - 1
+
+    def named(self, measure: Measure) -> str:
+        """Return what the limit on *measure* is called in a message."""
+        per = f" a {self.per}" if self.per else ""
+        return f"the limit of {_told(self.limits[measure], measure)}{per}"
+
+    def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
+        """Return which limit *wanted* would exceed and what to do, or None if it fits.
+
+        Args:
+            wanted: What the request consumes.
+            spent: What the period's requests have consumed, with every open reservation.
+        """
+        for measure, limit in self.limits.items():
+            needs, used = wanted[measure], spent[measure]
+            named = self.named(measure)
+            theirs = "cost is" if measure is Measure.COST else f"{measure} are"
+            if needs is None:
+                advice = KNOWN_BY.get(measure, "Leave that limit out")
+                if measure is Measure.COST and wanted[Measure.CALLS]:
+                    advice = _KNOWN_BEFORE
+                return f"{named} cannot be checked, because its {theirs} unknown. {advice}"
+            if needs == 0:
+                continue
+            if used is None:
+                return (
+                    f"{named} cannot be checked, because the ledger has requests whose {theirs} "
+                    "unknown. Leave that limit out: another ledger would not know what was paid"
+                )
+            if EXACT.add(used, needs) > limit:
+                rest = EXACT.subtract(limit, used)
+                left = _plain(rest) if rest > 0 else "none"
+                wait = f", or wait for the next {self.per}" if self.per else ""
+                return (
+                    f"it needs {_told(needs, measure)}, and {left} of {named} is left. Raise the "
+                    f"limit{wait}"
+                )
+        return None
+
+
+@attrs.frozen(kw_only=True)
+class BudgetUse:
+    """How far a budget is used up, and whether some requests fit into the rest.
+
+    Args:
+        budget: The budget.
+        spent: What the requests of its period have consumed, with every open reservation.
+        exceeded: Which limit the requests would exceed and what to do, or None if they fit.
+    """
+
+    budget: Budget
+    spent: Amounts
+    exceeded: str | None
+
+
+def _told(amount: Decimal, measure: Measure) -> str:
+    if measure is Measure.COST:
+        return f"{_plain(amount)} in cost"
+    return f"{_plain(amount)} {_SINGULAR[measure]}{'' if amount == 1 else 's'}"
+
+
+def _plain(amount: Decimal) -> str:
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
