@@ -68,11 +68,15 @@ PARTS = {
             "local",
             "media",
             "observability",
+            "purchases",
             "testing",
             "workers",
         )
     ),
-    *(f"muybridge_protocol.{part}" for part in ("emulator", "estimates", "fleet", "openapi")),
+    *(
+        f"muybridge_protocol.{part}"
+        for part in ("emulator", "estimates", "fleet", "openapi", "purchases")
+    ),
 }
 """Packages that a program does without if it creates a task and waits for it."""
 MOST_CLASSES = 78

@@ -130,7 +130,7 @@ _ALL = (
             "muybridge.ledger.joining",
             "muybridge.ledger.ledger",
             "muybridge.ledger.once",
-            "muybridge.ledger.owners",
+            "muybridge.purchases.owners",
             "muybridge.ledger.spent",
             "muybridge.ledger.sqlite_store",
             "muybridge.batch.decisions.in_ledger",
@@ -891,7 +891,7 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         (
             *_swapped(
-                "muybridge.ledger.owners",
+                "muybridge.purchases.owners",
                 "name = secrets.token_hex(8)",
                 ("8", "9"),
                 ("8", "7"),
@@ -908,12 +908,12 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         (
             *_swapped(
-                "muybridge.ledger.owners",
+                "muybridge.purchases.owners",
                 'file = path.open("r+b", buffering=0)',
                 ("buffering=0", "buffering=-1"),
             ),
             *_swapped(
-                "muybridge.ledger.owners",
+                "muybridge.purchases.owners",
                 'file = os.fdopen(number, "r+b", buffering=0)',
                 ("buffering=0", "buffering=-1"),
             ),

@@ -36,7 +36,7 @@ from muybridge.ledger.books import Booking
 from muybridge.ledger.entries import State
 from muybridge.ledger.errors import Exceeded, LedgerUnusable
 from muybridge.ledger.ledger import Ledger
-from muybridge.ledger.owners import Owners
+from muybridge.purchases.owners import Owners
 from muybridge.wire.exchange import Exchange
 from muybridge.wire.network import Route
 from muybridge_protocol.delivery import CREATE, Verdict, backoff

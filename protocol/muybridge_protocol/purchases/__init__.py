@@ -67,7 +67,15 @@ from muybridge_protocol.purchases.amounts import (
     written_amounts,
     written_sums,
 )
-from muybridge_protocol.purchases.budget import KNOWN_BY, Budget, BudgetUse, Number, Period
+from muybridge_protocol.purchases.budget import (
+    KNOWN_BY,
+    Budget,
+    BudgetUse,
+    Number,
+    Period,
+    read_budget,
+    written_budget,
+)
 from muybridge_protocol.purchases.items import Item, followed
 from muybridge_protocol.purchases.purchase import (
     EVERYTHING,
@@ -131,8 +139,10 @@ __all__ = [
     "plus",
     "priced",
     "read_amounts",
+    "read_budget",
     "read_sums",
     "totals",
     "written_amounts",
+    "written_budget",
     "written_sums",
 ]

@@ -7,6 +7,7 @@ If a request's price is unknown, a limit on cost refuses it.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Final, Literal, get_args
@@ -188,6 +189,17 @@ class BudgetUse:
     budget: Budget
     spent: Amounts
     exceeded: str | None
+
+
+def written_budget(budget: Budget) -> str:
+    """Return *budget* as JSON."""
+    limits = {measure.value: str(limit) for measure, limit in budget.limits.items()}
+    return json.dumps({**limits, "per": budget.per})
+
+
+def read_budget(text: str) -> Budget:
+    """Return the budget that *text* has as JSON."""
+    return Budget(**json.loads(text))
 
 
 def _told(amount: Decimal, measure: Measure) -> str:

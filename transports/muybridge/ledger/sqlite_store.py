@@ -25,9 +25,9 @@ from muybridge.files.durable import make_folders, sync_names
 from muybridge.files.state import state_folder
 from muybridge.ledger.entries import NAMED, Entry, State
 from muybridge.ledger.errors import EntryUnstorable, LedgerUnusable
-from muybridge.ledger.owners import Owners
 from muybridge.ledger.sqlite_schema import APPLICATION, DAY, SCHEMA, VERSION, listed, migrate
 from muybridge.ledger.store import Rows
+from muybridge.purchases.owners import Owners
 from muybridge.signals import genuine
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases import Amounts, Measure

@@ -13,7 +13,6 @@ worker needs to know the prices.
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import attrs
@@ -94,16 +93,6 @@ def needs_of(item: NewItem, prices: PriceList | None) -> Amounts:
         warnings.simplefilter("ignore")  # they were shown when the item was checked
         wanted = parse(find_family(item.family), item.body, keep_unknown=True).quantities()
     return amounts_of(wanted, prices)
-
-
-def written_budget(budget: Budget) -> str:
-    """Return the limits of *budget* as JSON."""
-    return json.dumps({measure: str(limit) for measure, limit in budget.limits.items()})
-
-
-def read_budget(text: str) -> Budget:
-    """Return the budget that *text* has as JSON."""
-    return Budget(**json.loads(text))
 
 
 def check_change(budget: Budget, use: BudgetUse | None) -> None:

@@ -11,11 +11,15 @@ from typing import Final
 from muybridge.batch.journal_entries import State
 from muybridge.batch.limits.spending import (
     Spending,
+)
+from muybridge.batch.postgres.connecting import Connection
+from muybridge_protocol.purchases import (
+    Budget,
+    BudgetUse,
+    read_amounts,
     read_budget,
     written_budget,
 )
-from muybridge.batch.postgres.connecting import Connection
-from muybridge_protocol.purchases import Budget, BudgetUse, read_amounts
 
 RELEASING: Final = frozenset({State.CLAIMED, State.QUEUED, State.REFUSED})
 """What an armed item becomes if its create certainly did nothing."""

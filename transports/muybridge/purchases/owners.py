@@ -1,8 +1,8 @@
-"""Who is at work with a ledger: each owner holds a lock on a file of its own while it lives.
+"""Who is at work with a store: each owner holds a lock on a file of its own while it lives.
 
 The operating system releases the lock when the process ends, even if it is killed. A process id
 would not do, because it may be reused. Within a process, an owner lives as long as anything refers
-to its ledger, and so at least until its last request has ended.
+to its store, and so at least until its last request has ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muybridge.signals import ignoring_errors
 
 
 class Owners:
-    """The owners of the entries of one ledger, one of them for this object.
+    """The owners of the purchases of one store, one of them for this object.
 
     Args:
         folder: Where their files are.

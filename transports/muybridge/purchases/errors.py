@@ -1,0 +1,38 @@
+"""Errors of the store of purchases. After each of them, nothing was sent."""
+
+from __future__ import annotations
+
+from muybridge_protocol.errors import MuybridgeError
+from muybridge_protocol.purchases import CannotDecide, Purchase
+
+
+class StoreUnusable(MuybridgeError):
+    """The store cannot be read or written, so nothing is sent. The message says why."""
+
+
+class NameHeld(Exception):
+    """Another purchase has the name of a request.
+
+    Args:
+        purchase: That purchase.
+    """
+
+    def __init__(self, purchase: Purchase) -> None:
+        super().__init__(f"the name belongs to purchase {purchase.key}, which is {purchase.state}")
+        self.purchase: Purchase = purchase
+
+
+class Exceeded(Exception):
+    """A request does not fit into a budget. The message says which limit, and how much is left."""
+
+
+class Lost(Exception):
+    """This worker was declared dead, or the item is another one's. Nothing was changed."""
+
+
+class StillSending(CannotDecide):
+    """Somebody may still be sending the request, so nobody can decide about it yet."""
+
+
+class TaskTaken(CannotDecide):
+    """Another purchase has the task that a person names."""

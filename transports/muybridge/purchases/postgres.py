@@ -1,0 +1,255 @@
+"""A store in PostgreSQL, for all threads and processes of many machines.
+
+A process has two connections: one for its transactions, one for what only reads. Each transaction
+sets its own limits, in the round trip of its BEGIN, because a pooler may give it to a server
+process whose settings others have changed: how long it may wait, how long the server waits for us,
+and that its commit is durable. An owner lives on the database's clock alone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from weakref import WeakSet
+
+import psycopg
+
+from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.postgres.connecting import LIMITS, Connection, connect, named
+from muybridge.purchases.errors import StoreUnusable
+from muybridge.purchases.port import Conflict, Mark
+from muybridge.purchases.steps import REPLACED
+from muybridge.purchases.words import Texts, has_rows
+from muybridge_protocol.records.json import readable
+
+WORDS: Final[Mapping[str, str]] = {
+    "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+    "real": "double precision",
+    "bytes": "bytea",
+    "for_update": "FOR UPDATE",
+    "for_share": "FOR SHARE",
+}
+PARTS: Final = 8
+_CREATING: Final = 0x6D757970
+_SETTINGS: Final = [f"SET LOCAL {name} = '{value}'" for name, value in LIMITS.items()]
+_BEGIN: Final = "; ".join(["BEGIN ISOLATION LEVEL READ COMMITTED", *_SETTINGS]).encode()
+_HOLD: Final = "SELECT pg_advisory_xact_lock{how}(hashtextextended(%(tag)s, 1836413296))"
+_CONFLICTS: Final = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+
+
+class PostgresDatabase:
+    """A store's database in PostgreSQL.
+
+    Args:
+        url: The database, as libpq has it: `postgresql://USER@HOST/DATABASE`.
+        words: What differs from other databases in statements.
+    """
+
+    leases: bool = True
+    parts: int = PARTS
+
+    def __init__(self, url: str, *, words: Mapping[str, str] = WORDS) -> None:
+        self._url = url
+        self._texts = Texts(words, "%({})s")
+        with _telling_unusable():
+            self._place = named(url)
+        self.begin()
+        _DATABASES.add(self)
+
+    def begin(self) -> None:
+        """Begin without connections, as a new owner: at first, and again in a forked child."""
+        self._owner = secrets.token_hex(8)
+        self._writing = _Place(self._url)
+        self._reading = _Place(self._url)
+
+    @property
+    def place(self) -> str:
+        """Where it is, without a user or a password."""
+        return self._place
+
+    def exists(self) -> bool:
+        """Whether there are tables."""
+        with self.reading() as rows:
+            return rows.run("SELECT to_regclass('muybridge_store')")[0][0] is not None
+
+    def create(self, statements: Sequence[str], salt: str) -> None:
+        """Create the tables, all or none of them, unless they exist."""
+        if self.exists():
+            return
+        with self.transaction() as rows:
+            rows.run(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            if rows.run("SELECT to_regclass('muybridge_store')")[0][0] is None:
+                for statement in statements[:-1]:
+                    rows.run(statement)
+                rows.run(statements[-1], salt=salt)
+
+    @contextmanager
+    def transaction(self, *, waited: float = 0.0) -> Generator[PostgresRows]:  # noqa: ARG002  the server limits it
+        """Begin a transaction. It is durable when the context ends without an error."""
+        with self._writing.used() as db, self._telling(db):
+            rows = PostgresRows(db, self._texts)
+            try:
+                db.execute(_BEGIN, prepare=False)
+                yield rows
+                rows.is_ending = True
+                self._commit(db)
+            except BaseException:
+                _undo(db)
+                raise
+
+    def _commit(self, db: Connection) -> None:
+        # A transaction that has failed answers with ROLLBACK, which is no error.
+        if db.execute("COMMIT", prepare=False).statusmessage != "COMMIT":
+            raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
+
+    @contextmanager
+    def reading(self) -> Generator[PostgresRows]:
+        """Begin to read."""
+        with self._reading.used() as db, self._telling(db):
+            yield PostgresRows(db, self._texts)
+
+    def owner(self) -> str:
+        """Return the name of this process as an owner."""
+        return self._owner
+
+    def lives(self, owner: str) -> bool:
+        """Return False: only the clock tells."""
+        del owner
+        return False
+
+    def seen(self) -> Mark | None:
+        """Return None: the database is not this machine's."""
+        return None
+
+    def note_seen(self, mark: Mark) -> None:
+        """Do nothing: the database is not this machine's."""
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._writing.close()
+        self._reading.close()
+
+    @contextmanager
+    def _telling(self, db: Connection) -> Generator[None]:
+        try:
+            yield
+        except _CONFLICTS as error:
+            raise Conflict from error
+        except psycopg.errors.UndefinedTable as error:
+            raise StoreUnusable(f"{self._place} {REPLACED}") from error
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+                with suppress(psycopg.Error):
+                    db.close()
+            raise StoreUnusable(
+                f"{self._place}: {_said(error)}. Nothing is sent. Make the database reachable and "
+                "writable."
+            ) from error
+
+
+class PostgresRows:
+    """A transaction of PostgreSQL.
+
+    Args:
+        db: The connection.
+        texts: The texts of statements.
+    """
+
+    def __init__(self, db: Connection, texts: Texts) -> None:
+        self.is_ending: bool = False
+        self._db = db
+        self._texts = texts
+
+    def run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Execute a statement, and return its rows."""
+        done = self._db.execute(self._texts.of(statement).encode(), values)
+        return done.fetchall() if has_rows(statement) else []
+
+    def change(self, statement: str, **values: Any) -> int:
+        """Execute a statement, and return how many rows it has changed."""
+        return self._db.execute(self._texts.of(statement).encode(), values).rowcount
+
+    def run_each(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
+        """Execute a statement with one set of values after the other."""
+        with self._db.cursor() as cursor:
+            cursor.executemany(self._texts.of(statement).encode(), [*values])
+
+    def hold(self, tags: Sequence[str], *, shared: Sequence[str] = ()) -> None:
+        """Wait until nobody else holds *tags*, and hold them until the transaction ends.
+
+        The server serves those that wait in turn, unlike those that wait for rows.
+        """
+        ways = {**dict.fromkeys(shared, "_shared"), **dict.fromkeys(tags, "")}
+        for tag in sorted(ways):
+            self._db.execute(_HOLD.format(how=ways[tag]).encode(), {"tag": tag})
+
+
+class _Place:
+    """Where one connection is kept, which one thread uses at a time.
+
+    Args:
+        url: The database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._turn = threading.Lock()
+        self._db: Connection | None = None
+
+    @contextmanager
+    def used(self) -> Generator[Connection]:
+        """Use the connection, which is made if there is none."""
+        with self._turn:
+            if self._db is None or self._db.closed:
+                with _telling_unusable():
+                    self._db = connect(self._url)
+            yield self._db
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._turn:
+            if self._db is not None:
+                self._db.close()
+
+
+def _undo(db: Connection) -> None:
+    """End a transaction without a change. If that fails, the server does so when we are gone."""
+    try:
+        db.execute("ROLLBACK", prepare=False)
+    except psycopg.Error:
+        with suppress(psycopg.Error):
+            db.close()
+
+
+@contextmanager
+def _telling_unusable() -> Generator[None]:
+    try:
+        yield
+    except JournalUnusable as error:
+        raise StoreUnusable(str(error)) from error
+
+
+def _said(error: psycopg.Error) -> str:
+    lines = (" ".join(line.split()) for line in str(error).strip().splitlines())
+    return readable("; ".join(lines), 500).rstrip(".?!")
+
+
+_DATABASES: Final[WeakSet[PostgresDatabase]] = WeakSet()
+
+
+def _begin_in_child() -> None:
+    """Leave the parent's connections to the parent."""
+    for database in tuple(_DATABASES):
+        database.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,0 +1,98 @@
+"""The tables of a store, the same in every database.
+
+Nothing is named by a row number: a copy that is put in place of the database would give the same
+numbers again. Texts are compared byte by byte. Amounts are JSON with decimal numbers as strings, so
+that every database keeps all digits.
+
+A sum has a row for each tag and day, and one for all days (`EVER`), so that no budget reads many of
+them. Where many machines write, each row is divided into parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from muybridge_protocol.purchases import NAMED, Purchase, State
+
+VERSION: Final = 1
+"""The version of these tables: whoever changes them, even by a column, increases it."""
+UPGRADES: Final[Mapping[int, Sequence[str]]] = {}
+"""What makes the tables of each earlier version those of the next one."""
+EVER: Final = -1
+"""In place of a day: the sum of all days."""
+
+
+def listed(states: Iterable[State]) -> str:
+    """Return *states* as SQL."""
+    return ", ".join(f"'{state}'" for state in states)
+
+
+COLUMNS: Final = tuple(field.name for field in attrs.fields(Purchase))
+
+TABLES: Final = (
+    """
+CREATE TABLE muybridge_store (
+    salt text NOT NULL,
+    version bigint NOT NULL,
+    pruned_before {real} NOT NULL
+)""",
+    """
+CREATE TABLE muybridge_purchases (
+    key text NOT NULL PRIMARY KEY,
+    account text NOT NULL,
+    owner text NOT NULL,
+    state text NOT NULL,
+    armed_at {real} NOT NULL,
+    sending_until {real},
+    family text NOT NULL,
+    model text NOT NULL,
+    tier text,
+    tags text NOT NULL,
+    amounts text NOT NULL,
+    name text,
+    digest text,
+    batch bigint,
+    number bigint,
+    token text,
+    task text,
+    late text,
+    candidate text,
+    reason text,
+    reply_status bigint,
+    reply {bytes},
+    decided_at {real}
+)""",
+    f"""
+CREATE UNIQUE INDEX muybridge_names ON muybridge_purchases (account, name)
+    WHERE name IS NOT NULL AND state IN ({listed(NAMED)})""",
+    """
+CREATE UNIQUE INDEX muybridge_purchased_tasks ON muybridge_purchases (account, task)
+    WHERE task IS NOT NULL""",
+    """
+CREATE INDEX muybridge_open_purchases ON muybridge_purchases (state, armed_at, key)
+    WHERE state IN ('armed', 'ambiguous')""",
+    "CREATE INDEX muybridge_purchases_by_time ON muybridge_purchases (armed_at, key)",
+    """
+CREATE TABLE muybridge_spent (
+    tag text NOT NULL,
+    day bigint NOT NULL,
+    part bigint NOT NULL,
+    sums text NOT NULL,
+    PRIMARY KEY (tag, day, part)
+)""",
+    """
+CREATE TABLE muybridge_owners (
+    id text NOT NULL PRIMARY KEY,
+    host text NOT NULL,
+    pid bigint NOT NULL,
+    lease {real} NOT NULL,
+    lease_until {real} NOT NULL,
+    buried_at {real}
+)""",
+    "CREATE TABLE muybridge_limits (tag text NOT NULL PRIMARY KEY, limits text NOT NULL)",
+    f"INSERT INTO muybridge_store (salt, version, pruned_before) VALUES (:salt, {VERSION}, 0)",
+)
+"""What creates the tables. The last statement makes them a store."""

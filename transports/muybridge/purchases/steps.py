@@ -1,0 +1,567 @@
+"""Steps of purchases, and how a list of them becomes one transaction.
+
+Every transaction takes its locks in one order, so that none waits for another that waits for it:
+purchases that exist, by key; their tasks; new purchases, by name; owners; sums, by tag. Each step
+has its own verdict. It sees the steps before it, and one that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from muybridge.purchases.errors import (
+    Exceeded,
+    Lost,
+    NameHeld,
+    StillSending,
+    StoreUnusable,
+    TaskTaken,
+)
+from muybridge.purchases.lists import Member
+from muybridge.purchases.port import Conflict, Mark, Rows
+from muybridge.purchases.schema import COLUMNS, EVER, VERSION, listed
+from muybridge_protocol.identifiers import shown_id
+from muybridge_protocol.purchases import (
+    EVERYTHING,
+    NAMED,
+    NOTHING,
+    Amounts,
+    Budget,
+    CannotDecide,
+    Order,
+    Outcome,
+    Purchase,
+    State,
+    Sums,
+    concluded,
+    contested,
+    day_of,
+    minus,
+    plus,
+    read_amounts,
+    read_budget,
+    read_sums,
+    totals,
+    written_amounts,
+    written_sums,
+)
+from muybridge_protocol.purchases.purchase import called
+from muybridge_protocol.records.json import readable
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Arming:
+    """A purchase that is about to be sent.
+
+    Args:
+        order: What is bought.
+        key: Its key.
+        owner: Who will send it.
+        lasts: Seconds after which its exchange has certainly ended.
+        budgets: What the sender must not exceed, besides what the store limits for everybody. They
+            count everybody.
+    """
+
+    order: Order
+    key: str
+    owner: str
+    lasts: float
+    budgets: Sequence[Budget] = ()
+
+
+@attrs.frozen(eq=False)
+class News:
+    """How the POST of a purchase has ended.
+
+    Args:
+        key: The purchase.
+        outcome: The outcome.
+    """
+
+    key: str
+    outcome: Outcome
+
+
+@attrs.frozen(eq=False)
+class Withdrawal:
+    """That the POST of a purchase was not begun, and will not be.
+
+    Args:
+        key: The purchase, if there is one.
+    """
+
+    key: str
+
+
+@attrs.frozen(eq=False)
+class Decision:
+    """What a person has decided about a purchase, or has found out.
+
+    Args:
+        key: The purchase.
+        change: Returns the purchase as it is then, given the time.
+        wall: The time by this machine's clock, if nobody may be sending the purchase, or None if
+            that does not matter.
+    """
+
+    key: str
+    change: Callable[[Purchase, float], Purchase]
+    wall: float | None = None
+
+
+_NOT_SENT: Final = Outcome(state=State.RELEASED, reason="it was not sent")
+Step = Arming | News | Withdrawal | Decision
+
+
+def alone(step: Step) -> frozenset[Hashable]:
+    """Return what no two steps of a list may share: a name, of which each has to see the other."""
+    if isinstance(step, Arming) and step.order.name is not None:
+        return frozenset({(step.order.account, step.order.name)})
+    return frozenset()
+
+
+class Transaction:
+    """One transaction of a store, as every one of them begins: with a look at the store itself.
+
+    Args:
+        rows: The database's.
+        place: Where the store is, for messages.
+        salt: The salt of the store, if it is known.
+        mark: A purchase that the store must have, or None.
+
+    Raises:
+        StoreUnusable: It is another store, an older copy, or of another version.
+    """
+
+    def __init__(self, rows: Rows, place: str, salt: str | None, mark: Mark | None) -> None:
+        self.rows = rows
+        found = rows.run(
+            "SELECT salt, version, pruned_before, {now}, "
+            "(SELECT count(*) FROM muybridge_purchases WHERE key = :key) FROM muybridge_store",
+            key="" if mark is None else mark.key,
+        )
+        if len(found) != 1:
+            raise StoreUnusable(f"{place} is not a store of purchases, or is damaged. {REPAIR}")
+        told, version, pruned, now, has_mark = found[0]
+        self.salt = str(told)
+        self.now = float(now)
+        if version != VERSION:
+            raise StoreUnusable(f"{place} {_of_version(int(version))}")
+        is_older = (
+            mark is not None
+            and mark.salt == self.salt
+            and not has_mark
+            and mark.armed_at >= float(pruned)
+        )
+        if (salt is not None and salt != self.salt) or is_older:
+            raise StoreUnusable(f"{place} {REPLACED}")
+
+    def carry_out(
+        self,
+        members: Sequence[Member[Step]],
+        *,
+        leases: bool,
+        part: int,
+        limited: set[str],
+    ) -> Mark | None:
+        """Write the steps of *members*, and return the last purchase that is new, or None.
+
+        The results are to be trusted only once the transaction has ended.
+
+        Args:
+            members: The steps, in order of arrival.
+            leases: Whether owners live on leases.
+            part: Into which part of the sums to write.
+            limited: Which tags are probably limited. It is corrected.
+        """
+        sums = _Sums(self.rows, part)
+        self._change_all(members, sums)
+        armed = self._insert_all(members, leases=leases)
+        self._check_owners(armed, leases=leases)
+        self._keep_within_budgets(armed, sums, limited)
+        sums.write()
+        new = [one.result for one in armed if one.error is None]
+        return Mark(self.salt, new[-1].key, new[-1].armed_at) if new else None
+
+    # Purchases that exist
+
+    def _change_all(self, members: Sequence[Member[Step]], sums: _Sums) -> None:
+        steps = [(one, one.step) for one in members if isinstance(one.step, _OF_EXISTING)]
+        for key in sorted(step.key for _, step in steps if isinstance(step, Withdrawal)):
+            find_for_good(self.rows, key)  # which waits for a commit that may still be under way
+        known = find_all(self.rows, {step.key for _, step in steps}, "{for_update}")
+        before = dict(known)
+        tasks: dict[tuple[str, str], str] = {}
+        for one, step in steps:
+            if step.key not in known:
+                one.error = _missing(step.key)
+                continue
+            try:
+                after = self._changed(step, known[step.key], tasks)
+            except (CannotDecide, ValueError) as error:
+                one.error = error
+                continue
+            known[step.key] = after
+            if after.task is not None:
+                tasks[after.account, after.task] = after.key
+            one.result = after
+        changed = [after for key, after in known.items() if after != before[key]]
+        changed.sort(key=lambda it: (it.account, it.task or "", it.key))
+        for after in changed:
+            self._update(before[after.key], after)
+            sums.count(before[after.key], after)
+
+    def _changed(
+        self,
+        step: News | Withdrawal | Decision,
+        before: Purchase,
+        tasks: Mapping[tuple[str, str], str],
+    ) -> Purchase:
+        outcome = step.outcome if isinstance(step, News) else _NOT_SENT
+        if isinstance(step, Decision):
+            self._check_ended(step, before)
+            after = step.change(before, self.now)
+        else:
+            after = concluded(before, outcome)
+        if after.task is not None and after.task != before.task:
+            other = self._other_with_task(after, tasks)
+            if other is not None and isinstance(step, Decision):
+                raise TaskTaken(f"{called(other)} already has task {shown_id(after.task)}")
+            if other is not None and isinstance(step, News):
+                after = contested(before, step.outcome, other)
+        if after.holds_name and not before.holds_name:  # perhaps somebody has bought under it since
+            holder = named(self.rows, after.account, str(after.name))
+            if holder is not None and holder.key != after.key:
+                after = attrs.evolve(after, name=None)
+        return after
+
+    def _check_ended(self, step: Decision, before: Purchase) -> None:
+        """Check that nobody can be sending *before*, by the store's clock and by this machine's.
+
+        The store's may have been set forward since.
+        """
+        if step.wall is None or before.sending_until is None:
+            return
+        left = before.sending_until - min(self.now, step.wall)
+        if left > 0:
+            raise StillSending(
+                f"{called(before)} may still be under way for {left:.0f} seconds. Decide later"
+            )
+
+    def _other_with_task(
+        self, purchase: Purchase, tasks: Mapping[tuple[str, str], str]
+    ) -> Purchase | None:
+        account, task = purchase.account, str(purchase.task)
+        key = tasks.get((account, task))
+        if key is not None and key != purchase.key:
+            return find_all(self.rows, {key})[key]
+        found = self.rows.run(
+            f"{SELECT} WHERE account = :account AND task = :task AND key <> :key",
+            account=account, task=task, key=purchase.key,
+        )  # fmt: skip
+        return read(found[0]) if found else None
+
+    def _update(self, before: Purchase, after: Purchase) -> None:
+        old, new = written(before), written(after)
+        changes = {name: value for name, value in new.items() if value != old[name]}
+        self.rows.run(
+            f"UPDATE muybridge_purchases SET {', '.join(f'{it} = :{it}' for it in changes)} "
+            "WHERE key = :key", key=after.key, **changes,
+        )  # fmt: skip
+
+    # New purchases
+
+    def _insert_all(self, members: Sequence[Member[Step]], *, leases: bool) -> list[Member[Step]]:
+        """Insert what is armed, unless the name is held. Return what was inserted."""
+        wanted: list[tuple[Member[Step], Purchase]] = []
+        for one in members:
+            step = one.step
+            if isinstance(step, Arming) and not self._is_committed(one, step):
+                until = self.now + step.lasts if leases else None
+                new = Purchase.of(step.order, step.key, step.owner, self.now, until)
+                wanted.append((one, new))
+        if not wanted:
+            return []
+        in_order = sorted(wanted, key=lambda it: (it[1].account, it[1].name or "", it[1].key))
+        self.rows.run_each(INSERT, [written(new) for _, new in in_order])
+        inserted = self._keys(new.key for _, new in wanted if new.name is not None)
+        armed: list[Member[Step]] = []
+        for one, new in wanted:
+            if new.name is None or new.key in inserted:
+                one.result = new
+                armed.append(one)
+                continue
+            holder = named(self.rows, new.account, new.name)
+            if holder is None:  # whoever had it has just lost it
+                raise Conflict
+            one.error = NameHeld(holder)
+        return armed
+
+    def _is_committed(self, one: Member[Step], step: Arming) -> bool:
+        """Whether an earlier transaction, of whose end nobody knew, has committed a step."""
+        if not one.is_uncertain:
+            return False
+        found = find_for_good(self.rows, step.key)
+        if found is not None and found.state is not State.ARMED:
+            one.error = Lost(f"{called(found)} is {found.state}")
+        one.result = found
+        return found is not None
+
+    def _keys(self, keys: Iterable[str]) -> set[str]:
+        names = {f"key{n}": key for n, key in enumerate(keys)}
+        if not names:
+            return set()
+        found = self.rows.run(
+            f"SELECT key FROM muybridge_purchases WHERE key IN (:{', :'.join(names)})", **names
+        )
+        return {str(key) for (key,) in found}
+
+    def _check_owners(self, armed: list[Member[Step]], *, leases: bool) -> None:
+        """Refuse what owners arm who were declared dead, or whose lease has expired."""
+        if not leases:
+            return
+        owners = {str(one.result.owner) for one in armed}
+        for owner in sorted(owners):
+            rows = self.rows.run(
+                "SELECT lease_until > {now} AND buried_at IS NULL FROM muybridge_owners "
+                "WHERE id = :owner {for_share}", owner=owner,
+            )  # fmt: skip
+            if rows and not rows[0][0]:
+                for one in armed:
+                    if one.result.owner == owner:
+                        self._take_back(one, Lost(f"worker {owner} was declared dead"))
+
+    def _take_back(self, one: Member[Step], error: Exception) -> None:
+        """Let the step fail that has inserted a purchase in this transaction."""
+        self.rows.run("DELETE FROM muybridge_purchases WHERE key = :key", key=one.result.key)
+        one.result, one.error = None, error
+
+    # Budgets
+
+    def _keep_within_budgets(
+        self, armed: Sequence[Member[Step]], sums: _Sums, limited: set[str]
+    ) -> None:
+        """Count what is armed, and take back what does not fit into a budget."""
+        new = [(one, one.step, one.result) for one in armed if one.error is None]
+        tags = sorted({tag for _, _, purchase in new for tag in purchase.counted_under})
+        if not tags:
+            return
+        if any(isinstance(step, Arming) and step.budgets for _, step, _ in new):
+            held = {EVERYTHING, *limited.intersection(tags)}
+        else:
+            held = limited.intersection(tags)
+        # Whoever is limited has to see everybody's purchases, so nobody may be about to add one.
+        self.rows.hold(
+            [tag for tag in tags if tag in held], shared=[tag for tag in tags if tag not in held]
+        )
+        limits = limits_of(self.rows, tags)
+        limited.difference_update(tags)
+        limited.update(limits)
+        if not held.issuperset(limits):  # now we know
+            raise Conflict
+        for one, step, purchase in new:
+            assert isinstance(step, Arming)  # noqa: S101  for type checkers
+            budgets = [(tag, limits[tag]) for tag in purchase.counted_under if tag in limits]
+            budgets += [(EVERYTHING, budget) for budget in step.budgets]
+            exceeded = (
+                budget.exceeded_by(purchase.amounts, sums.spent(tag, budget, self.now))
+                for tag, budget in budgets
+            )
+            if (told := next(filter(None, exceeded), None)) is None:
+                sums.count(None, purchase)
+            else:
+                self._take_back(one, Exceeded(told))
+
+
+class _Sums:
+    """The sums of a transaction: what there is, and what the transaction adds to it.
+
+    Args:
+        rows: The database's.
+        part: Into which part of each sum to write.
+    """
+
+    def __init__(self, rows: Rows, part: int) -> None:
+        self._rows = rows
+        self._part = part
+        self._added: dict[tuple[str, int], Sums] = {}
+
+    def count(self, before: Purchase | None, after: Purchase) -> None:
+        """Count a purchase that is new or has changed."""
+        was = None if before is None or not before.is_spent else before.amounts
+        now = after.amounts if after.is_spent else None
+        if was == now:
+            return
+        day = day_of(after.armed_at)
+        for tag in after.counted_under:
+            for when in (EVER, day):
+                sums = self._added.get((tag, when), NOTHING)
+                sums = sums if was is None else minus(sums, was)
+                self._added[tag, when] = sums if now is None else plus(sums, now)
+
+    def spent(self, tag: str, budget: Budget, now: float) -> Amounts:
+        """Return what counts as spent under *tag* in the current period of *budget*."""
+        first, last = budget.days(now) or (EVER, EVER)
+        added = [
+            written_sums(sums)
+            for (told, day), sums in self._added.items()
+            if told == tag and first <= day <= last
+        ]
+        return totals(read_sums([*added, *sums_of(self._rows, tag, first, last)]))
+
+    def write(self) -> None:
+        """Write what was added."""
+        added = {key: self._added[key] for key in sorted(self._added)}
+        if not added:
+            return
+        before = self._locked([*added])
+        if before.keys() != added.keys():
+            missing = [key for key in added if key not in before]
+            self._rows.run_each(
+                "INSERT INTO muybridge_spent (tag, day, part, sums) "
+                "VALUES (:tag, :day, :part, :sums) ON CONFLICT DO NOTHING",
+                [
+                    {"tag": tag, "day": day, "part": self._part, "sums": written_sums(NOTHING)}
+                    for tag, day in missing
+                ],
+            )
+            before = self._locked([*added])
+        self._rows.run_each(
+            "UPDATE muybridge_spent SET sums = :sums "
+            "WHERE tag = :tag AND day = :day AND part = :part",
+            [
+                {
+                    "tag": tag,
+                    "day": day,
+                    "part": self._part,
+                    "sums": written_sums(read_sums([before[tag, day], written_sums(more)])),
+                }
+                for (tag, day), more in added.items()
+            ],
+        )
+
+    def _locked(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+        values: dict[str, Any] = {}
+        for n, (tag, day) in enumerate(wanted):
+            values |= {f"tag{n}": tag, f"day{n}": day}
+        where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(wanted)))
+        found = self._rows.run(
+            f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
+            "ORDER BY tag, day {for_update}", part=self._part, **values,
+        )  # fmt: skip
+        return {(str(tag), int(day)): str(sums) for tag, day, sums in found}
+
+
+# Rows
+
+
+_OF_EXISTING: Final = (News, Withdrawal, Decision)
+_TEXTS: Final = frozenset({"family", "model", "tier", "candidate", "reason", "owner", "account"})
+SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM muybridge_purchases"
+INSERT: Final = (
+    f"INSERT INTO muybridge_purchases ({', '.join(COLUMNS)}) VALUES (:{', :'.join(COLUMNS)}) "
+    "ON CONFLICT DO NOTHING"
+)
+
+
+def read(row: Sequence[Any]) -> Purchase:
+    """Return the purchase in a row."""
+    columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    columns["amounts"] = read_amounts(columns["amounts"])
+    columns["tags"] = tuple(filter(None, str(columns["tags"]).split("\n")))
+    reply = columns["reply"]
+    columns["reply"] = None if reply is None else bytes(reply)
+    return Purchase(**columns)
+
+
+def written(purchase: Purchase) -> dict[str, Any]:
+    """Return the row of *purchase*, with texts that every database can keep."""
+    columns = {name: getattr(purchase, name) for name in COLUMNS}
+    columns["amounts"] = written_amounts(purchase.amounts)
+    columns["tags"] = "\n".join(purchase.tags)  # which are printable, and so have no line breaks
+    columns["state"] = purchase.state.value
+    for name in _TEXTS:
+        if columns[name] is not None:
+            columns[name] = readable(columns[name], 2000)
+    return columns
+
+
+def find_all(rows: Rows, keys: Iterable[str], lock: str = "") -> dict[str, Purchase]:
+    """Return the purchases that exist, by key."""
+    names = {f"key{n}": key for n, key in enumerate(sorted(keys))}
+    if not names:
+        return {}
+    found = rows.run(f"{SELECT} WHERE key IN (:{', :'.join(names)}) ORDER BY key {lock}", **names)
+    return {one.key: one for one in map(read, found)}
+
+
+def find_for_good(rows: Rows, key: str) -> Purchase | None:
+    """Return the purchase *key*, or None: then no transaction that is going on has it either.
+
+    An insert with the same key waits for such a transaction.
+    """
+    nobody = Purchase(key=key, account="", owner="", state=State.RELEASED, armed_at=0,
+                      amounts=totals(NOTHING))  # fmt: skip
+    if rows.change(INSERT, **written(nobody)):
+        rows.run("DELETE FROM muybridge_purchases WHERE key = :key", key=key)
+        return None
+    return find_all(rows, {key}).get(key)
+
+
+def named(rows: Rows, account: str, name: str) -> Purchase | None:
+    """Return the purchase that has a name to itself, or None."""
+    found = rows.run(
+        f"{SELECT} WHERE account = :account AND name = :name AND name IS NOT NULL "
+        f"AND state IN ({listed(NAMED)})", account=account, name=name,
+    )  # fmt: skip
+    return read(found[0]) if found else None
+
+
+def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, Budget]:
+    """Return the stored budgets of *tags*."""
+    names = {f"tag{n}": tag for n, tag in enumerate(tags)}
+    found = rows.run(
+        f"SELECT tag, limits FROM muybridge_limits WHERE tag IN (:{', :'.join(names)})", **names
+    )
+    return {str(tag): read_budget(str(limits)) for tag, limits in found}
+
+
+def sums_of(rows: Rows, tag: str, first: int, last: int) -> list[str]:
+    """Return the sums of some days, as they are written."""
+    found = rows.run(
+        "SELECT sums FROM muybridge_spent WHERE tag = :tag AND day BETWEEN :first AND :last",
+        tag=tag, first=first, last=last,
+    )  # fmt: skip
+    return [str(sums) for (sums,) in found]
+
+
+# Messages
+
+
+REPAIR: Final = (
+    "Nothing is sent. Repair it if you can. A copy does not know what was paid since it was made, "
+    "and a new store knows nothing: with one, you could pay twice."
+)
+REPLACED: Final = (
+    "was removed, or replaced by another store or an older copy. Nothing is sent. Put the latest "
+    "one back. Another one does not know what was paid since: with it, you could pay twice."
+)
+
+
+def _missing(key: str) -> LookupError:
+    return LookupError(f"there is no purchase {key}")
+
+
+def _of_version(version: int) -> str:
+    if version > VERSION:
+        return (
+            f"has version {version}, and this muybridge knows version {VERSION}. Nothing is sent. "
+            "Upgrade muybridge: another store does not know what was paid."
+        )
+    return (
+        f"has version {version}, and this muybridge needs version {VERSION}. Nothing is sent. "
+        "Stop every program that uses it, make a copy, and upgrade it (Store.upgrade)."
+    )

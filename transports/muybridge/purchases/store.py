@@ -1,0 +1,544 @@
+"""`Store`: the purchases of everyone who uses one database, and what they may spend."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from types import TracebackType
+from typing import Final, Self
+from weakref import WeakSet
+
+import attrs
+
+from muybridge.purchases.errors import StillSending, StoreUnusable
+from muybridge.purchases.lists import Lists, Member
+from muybridge.purchases.port import Conflict, Database, Mark, Rows
+from muybridge.purchases.schema import EVER, TABLES, UPGRADES, VERSION
+from muybridge.purchases.steps import (
+    SELECT,
+    Arming,
+    Decision,
+    News,
+    Step,
+    Transaction,
+    Withdrawal,
+    alone,
+    find_all,
+    limits_of,
+    named,
+    read,
+    sums_of,
+)
+from muybridge_protocol.purchases import (
+    EVERYTHING,
+    UNKNOWN_END,
+    Amounts,
+    Budget,
+    Choice,
+    Measure,
+    Order,
+    Outcome,
+    Purchase,
+    State,
+    all_countable,
+    decided,
+    priced,
+    read_sums,
+    totals,
+    written_budget,
+)
+from muybridge_protocol.records.tasks import Result, Task, as_task
+
+SEND_WITHIN: Final = 5.0
+"""Seconds after which an armed purchase that was not sent yet must not be sent any more.
+
+Only where owners live on leases: there, somebody may believe the sender dead.
+"""
+_ATTEMPTS: Final = 5
+"""Attempts at a list whose transactions are in the way of others'."""
+_PAGE: Final = 500
+"""Purchases read at once."""
+
+
+@attrs.frozen
+class Choosing:
+    """What a person has decided about a purchase whose outcome nobody knows.
+
+    Args:
+        key: The purchase.
+        choice: What was decided.
+        task: The task that it has created, to adopt it.
+    """
+
+    key: str
+    choice: Choice
+    task: Task | Result | str | None = None
+
+    def change(self) -> Callable[[Purchase, float], Purchase]:
+        """Return what it does to the purchase, given the time."""
+        task = None if self.task is None else as_task(self.task)
+
+        def change(purchase: Purchase, now: float) -> Purchase:
+            if purchase.state is State.ARMED:
+                raise StillSending(
+                    f"purchase {purchase.key} is still under way. Decide when its sender has ended"
+                )
+            return decided(purchase, self.choice, now, task)
+
+        return change
+
+
+class Store:
+    """The purchases of everyone who uses one database. Safe to use from many threads.
+
+    It is a context manager.
+
+    Args:
+        database: Keeps them.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database: Database = database
+        self._salt: str | None = None
+        self._mark: Mark | None = None
+        self._limited: set[str] = set()
+        self.begin()
+        _STORES.add(self)
+
+    def begin(self) -> None:
+        """Begin with nothing to record: at first, and again in a forked child."""
+        self._late: dict[News | Withdrawal, None] = {}
+        self._lists: Lists[Step] = Lists(self._commit, self._take_back, alone)
+        self._part = secrets.randbelow(self.database.parts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def place(self) -> str:
+        """Where it is, without a password."""
+        return self.database.place
+
+    @property
+    def send_within(self) -> float:
+        """Seconds after which an armed purchase that was not sent yet must not be sent any more."""
+        return SEND_WITHIN if self.database.leases else float("inf")
+
+    def account(self, digest: Callable[[bytes], str]) -> str:
+        """Return what *digest* makes of this store's salt.
+
+        Raises:
+            StoreUnusable: It cannot be read or written.
+        """
+        if self._salt is None:
+            with self._transaction():
+                pass  # which reads it
+        return digest(str(self._salt).encode())
+
+    def close(self) -> None:
+        """Record what could not be recorded yet, if that is possible now, and close connections."""
+        try:
+            self.record_late()
+        except StoreUnusable:
+            pass
+        finally:
+            self.database.close()
+
+    # Purchases
+
+    def arm(
+        self,
+        order: Order,
+        *,
+        key: str | None = None,
+        lasts: float = 100.0,
+        budgets: Sequence[Budget] = (),
+    ) -> Purchase:
+        """Record that *order* is about to be sent. When this returns, that is durable.
+
+        Whatever it raises, send nothing, and the purchase is withdrawn.
+
+        Args:
+            order: What is bought.
+            key: The purchase's key, random and never used before, or None to draw one.
+            lasts: Seconds after which its exchange has certainly ended, once it was begun.
+            budgets: What must not be exceeded, besides what the store limits. They count everybody.
+
+        Raises:
+            NameHeld: Another purchase has its name.
+            Exceeded: It does not fit into a budget.
+            Lost: The owner was declared dead.
+            StoreUnusable: It could not be recorded.
+        """
+        owner = self.database.owner()
+        arming = Arming(
+            order=attrs.evolve(order, amounts=all_countable(order.amounts)),
+            key=key or secrets.token_hex(16),
+            owner=owner,
+            lasts=lasts + (SEND_WITHIN if self.database.leases else 0.0),
+            budgets=budgets,
+        )
+        return self._written([arming])[0]
+
+    def conclude(self, key: str, outcome: Outcome) -> Purchase:
+        """Record how the POST of a purchase has ended: now or late, once or repeatedly.
+
+        If it cannot be recorded, the next use of this object records it.
+
+        Returns:
+            The purchase as it is then. It is ambiguous if another one has its task.
+
+        Raises:
+            LookupError: There is no such purchase.
+            StoreUnusable: It could not be recorded. Until it is, the purchase counts as spent.
+        """
+        news = News(key, outcome)
+        try:
+            return self._written([news])[0]
+        except LookupError:
+            raise
+        except BaseException:
+            self._late[news] = None
+            raise
+
+    def withdraw(self, key: str) -> None:
+        """Release the purchase *key*, if there is one, because it was certainly not sent.
+
+        Raises:
+            StoreUnusable: It could not be recorded. The next use of this object does so.
+        """
+        self._late[Withdrawal(key)] = None
+        self.record_late()
+
+    def record_late(self) -> None:
+        """Record every outcome that could not be recorded yet.
+
+        Raises:
+            StoreUnusable: That is still so.
+        """
+        if self._late:
+            self._lists.write([])
+
+    def decide(
+        self,
+        key: str,
+        choice: Choice,
+        task: Task | Result | str | None = None,
+        *,
+        wall: float | None = None,
+    ) -> Purchase:
+        """Record what a person has decided about a purchase whose outcome nobody knows.
+
+        Args:
+            key: The purchase.
+            choice: What was decided.
+            task: The task that it has created, to adopt it.
+            wall: The time by this machine's clock, or None to read it.
+
+        Raises:
+            CannotDecide: There is nothing to decide (`StillSending`, `TaskTaken`).
+            LookupError: There is no such purchase.
+            StoreUnusable: The store cannot be used. Nothing was decided.
+        """
+        [decision] = self.decide_all([Choosing(key, choice, task)], wall=wall)
+        if isinstance(decision, Exception):
+            raise decision
+        return decision
+
+    def decide_all(
+        self, choices: Iterable[Choosing], *, wall: float | None = None
+    ) -> list[Purchase | Exception]:
+        """Record decisions, many in one transaction. Return the purchases, or why not.
+
+        Args:
+            choices: What was decided.
+            wall: The time by this machine's clock, or None to read it.
+
+        Raises:
+            StoreUnusable: The store cannot be used. Some decisions may have been recorded.
+        """
+        self.sweep()
+        here = time.time() if wall is None else wall
+        steps = [Decision(one.key, one.change(), here) for one in choices]
+        return self._lists.write(steps)
+
+    def price(self, key: str, amounts: Mapping[Measure, Decimal]) -> Purchase:
+        """Record what a purchase has consumed, as a person has found out.
+
+        Raises:
+            LookupError: There is no such purchase.
+            StoreUnusable: The store cannot be used.
+        """
+        return self._written([Decision(key, lambda purchase, _: priced(purchase, amounts))])[0]
+
+    def _written(self, steps: Sequence[Step]) -> list[Purchase]:
+        """Write *steps*, or raise the first error of one."""
+        told = self._lists.write(steps)
+        for one in told:
+            if isinstance(one, Exception):
+                raise one
+        return [one for one in told if isinstance(one, Purchase)]
+
+    def find(self, key: str) -> Purchase:
+        """Return a purchase.
+
+        Raises:
+            LookupError: There is none.
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            found = {} if rows is None else find_all(rows, [key])
+        if key not in found:
+            raise LookupError(f"there is no purchase {key}")
+        return found[key]
+
+    def named(self, account: str, name: str) -> Purchase | None:
+        """Return the purchase that has a name, or None. One that nobody sends is ambiguous.
+
+        Raises:
+            StoreUnusable: The store cannot be read or written.
+        """
+        with self._reading() as rows:
+            found = None if rows is None else named(rows, account, name)
+        if found is not None and found.state is State.ARMED and self.sweep():
+            return self.named(account, name)
+        return found
+
+    def purchases(self, *states: State) -> Iterator[Purchase]:
+        """Yield the purchases in *states*, or all of them, from the oldest on, a page at a time.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        last: tuple[float, str] = (-1.0, "")
+        values = {f"state{n}": state.value for n, state in enumerate(states)}
+        where = f"AND state IN (:{', :'.join(values)})" if states else ""
+        while True:
+            with self._reading() as rows:
+                if rows is None:
+                    return
+                found = rows.run(
+                    f"{SELECT} WHERE (armed_at > :at OR armed_at = :at AND key > :key) {where} "
+                    "ORDER BY armed_at, key LIMIT :most",
+                    at=last[0], key=last[1], most=_PAGE, **values,
+                )  # fmt: skip
+            if not found:
+                return
+            page = [read(row) for row in found]
+            yield from page
+            last = (page[-1].armed_at, page[-1].key)
+
+    def sweep(self) -> int:
+        """Make ambiguous what nobody can be sending any more. Return how many purchases that are.
+
+        Without leases, that is when the owner's lock is free; else, when the time is over for
+        which its exchange may last, by the database's clock.
+
+        Raises:
+            StoreUnusable: The store cannot be read or written.
+        """
+        self.record_late()
+        ended = "sending_until <= {now} AND" if self.database.leases else ""
+        with self._reading() as rows:
+            if rows is None:
+                return 0
+            armed = rows.run(
+                f"SELECT key, owner FROM muybridge_purchases WHERE {ended} state = 'armed'"
+            )
+        left = [str(key) for key, owner in armed if self._is_gone(str(owner))]
+        self._written([News(key, UNKNOWN_END) for key in left])
+        return len(left)
+
+    def _is_gone(self, owner: str) -> bool:
+        return self.database.leases or not self.database.lives(owner)
+
+    # Budgets
+
+    def limit(self, tag: str, budget: Budget | None) -> None:
+        """Limit what everybody may spend under *tag* from now on, or lift the limit.
+
+        Args:
+            tag: The tag, or `EVERYTHING`.
+            budget: The limits, or None for none.
+
+        Raises:
+            StoreUnusable: The store cannot be written.
+        """
+        with self._transaction() as turn:
+            # Whoever counts under this tag, and has not seen the limit, ends first.
+            turn.rows.hold([tag])
+            turn.rows.run("DELETE FROM muybridge_limits WHERE tag = :tag", tag=tag)
+            if budget is not None:
+                turn.rows.run(
+                    "INSERT INTO muybridge_limits (tag, limits) VALUES (:tag, :limits)",
+                    tag=tag, limits=written_budget(budget),
+                )  # fmt: skip
+
+    def limits(self) -> dict[str, Budget]:
+        """Return what everybody may spend, by tag.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            if rows is None:
+                return {}
+            found = rows.run("SELECT tag FROM muybridge_limits ORDER BY tag")
+            return limits_of(rows, [str(tag) for (tag,) in found]) if found else {}
+
+    def spent(self, tag: str = EVERYTHING, budget: Budget | None = None) -> Amounts:
+        """Return what counts as spent under *tag* in the current period of *budget*.
+
+        Nothing is written: a store that does not exist yet is empty.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            if rows is None:
+                return totals(read_sums([]))
+            days = None
+            if budget is not None:
+                days = budget.days(float(rows.run("SELECT {now}")[0][0]))
+            return totals(read_sums(sums_of(rows, tag, *(days or (EVER, EVER)))))
+
+    # Housekeeping
+
+    def prune(self, before: float) -> int:
+        """Remove settled purchases that were armed before a time. Return how many.
+
+        What was spent stays counted. The newest purchase stays, and so does each that has a name:
+        its name is still promised.
+
+        Args:
+            before: Unix seconds.
+
+        Raises:
+            StoreUnusable: The store cannot be written.
+        """
+        with self._transaction() as turn:
+            before = min(before, turn.now)
+            removed = turn.rows.change(
+                "DELETE FROM muybridge_purchases WHERE armed_at < :before "
+                "AND (state IN ('released', 'resubmitted') OR name IS NULL "
+                "AND state IN ('accepted', 'abandoned')) "
+                "AND armed_at < (SELECT last FROM "
+                "(SELECT max(armed_at) AS last FROM muybridge_purchases) AS newest)",
+                before=before,
+            )
+            turn.rows.run(
+                "UPDATE muybridge_store SET pruned_before = :before WHERE pruned_before < :before",
+                before=before,
+            )
+        return removed
+
+    def upgrade(self) -> None:
+        """Upgrade the tables of an earlier version, all or nothing.
+
+        Raises:
+            StoreUnusable: It has a newer version, or cannot be written.
+        """
+        with self.database.transaction() as rows:
+            [(version,)] = rows.run("SELECT version FROM muybridge_store {for_update}")
+            for step in range(int(version), VERSION):
+                for statement in UPGRADES[step]:
+                    rows.run(statement)
+            if version < VERSION:
+                rows.run("UPDATE muybridge_store SET version = :version", version=VERSION)
+
+    # Transactions
+
+    def _commit(self, members: Sequence[Member[Step]]) -> None:
+        """Write a list. What is in the way of others is repeated, at last one by one."""
+        waited = max(time.monotonic() - one.arrived for one in members)
+        for _ in range(_ATTEMPTS):
+            with suppress(Conflict):
+                self._write(members, waited)
+                return
+        for one in members:
+            try:
+                self._write([one], waited)
+            except Conflict:
+                one.failure = StoreUnusable(f"{self.place} is too busy. Nothing is sent.")
+                one.is_settled = True
+
+    def _write(self, members: Sequence[Member[Step]], waited: float = 0.0) -> None:
+        """Write *members* in one transaction, and first what could not be recorded before."""
+        late = [*self._late]
+        rows: Rows | None = None
+        try:
+            with self._transaction(waited) as turn:
+                rows = turn.rows
+                for one in members:
+                    one.result = one.error = None
+                mark = turn.carry_out(
+                    [*(Member[Step](step) for step in late), *members],
+                    leases=self.database.leases,
+                    part=self._part,
+                    limited=self._limited,
+                )
+        except BaseException as error:
+            if rows is not None and rows.is_ending and not isinstance(error, Conflict):
+                for one in members:
+                    one.is_uncertain = True
+                    if isinstance(error, Exception):  # nobody of them will send
+                        self._take_back(one.step)
+            raise
+        if mark is not None:
+            self._mark = mark
+            self.database.note_seen(mark)
+        for one in members:
+            one.is_settled = True
+        for step in late:
+            self._late.pop(step, None)
+
+    def _take_back(self, step: Step | None) -> None:
+        """Withdraw a step that may have been written, with the next transaction."""
+        if isinstance(step, Arming):
+            self._late[Withdrawal(step.key)] = None
+
+    @contextmanager
+    def _transaction(self, waited: float = 0.0) -> Generator[Transaction]:
+        """Begin a transaction of this store, which is created if it does not exist."""
+        if self._salt is None:
+            self.database.create(TABLES, secrets.token_hex(16))
+        with self.database.transaction(waited=waited) as rows:
+            turn = Transaction(rows, self.place, self._salt, self._mark or self.database.seen())
+            yield turn
+        self._salt = turn.salt
+
+    @contextmanager
+    def _reading(self) -> Generator[Rows | None]:
+        """Begin to read. There are no rows if there is no store yet."""
+        if self._salt is None and not self.database.exists():
+            yield None
+            return
+        with self.database.reading() as rows:
+            mark = self._mark or self.database.seen()
+            self._salt = Transaction(rows, self.place, self._salt, mark).salt
+            yield rows
+
+
+_STORES: Final[WeakSet[Store]] = WeakSet()
+
+
+def _begin_in_child() -> None:
+    """Leave the parent's locks to the parent: a thread that does not exist here may hold them."""
+    for store in tuple(_STORES):
+        store.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)
