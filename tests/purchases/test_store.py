@@ -22,7 +22,6 @@ from muybridge.purchases import (
 from muybridge_protocol.purchases import (
     EVERYTHING,
     UNKNOWN_END,
-    Amounts,
     Budget,
     CannotDecide,
     Choice,
@@ -33,13 +32,11 @@ from muybridge_protocol.purchases import (
 )
 from muybridge_protocol.records.tasks import Task
 
-ONE: Amounts = {it: Decimal(1 if it is Measure.CREATES else 0) for it in Measure}
+from .racer import ONE, let_time_pass
+from .racer import order_of as order
+
 THROTTLED = Outcome(state=State.RELEASED, reason="429")
 AMBIGUOUS = Outcome(state=State.AMBIGUOUS, reason="cut off", candidate="C", reply=b"\x00{")
-
-
-def order(name: str | None = None, *tags: str, amounts: Amounts = ONE) -> Order:
-    return Order(account="a", amounts=amounts, name=name, digest=name and f"d {name}", tags=tags)
 
 
 def accepted(task: str) -> Outcome:
@@ -107,21 +104,10 @@ def test_decisions(store: Store, choice: Choice) -> None:
     with pytest.raises(StillSending):
         store.decide(bought.key, choice, "T" if choice is Choice.ADOPT else None)
     store.conclude(bought.key, AMBIGUOUS)
-    in_an_hour = bought.armed_at + 3600
-    if bought.sending_until is not None:  # the database's clock alone is not believed
-        with pytest.raises(StillSending):
-            store.decide(bought.key, Choice.ABANDON, wall=in_an_hour)
-        forget_times(store)
     after = store.decide(bought.key, choice, "T" if choice is Choice.ADOPT else None)
     assert after.decided_at is not None
     assert (store.named("a", "x") is None) == (choice in (Choice.RELEASE, Choice.RESUBMIT))
     assert creates(store) == (0 if choice is Choice.RELEASE else 1)
-
-
-def forget_times(store: Store) -> None:
-    """Let time pass: nobody can be sending any more."""
-    with store.database.transaction() as rows:
-        rows.run("UPDATE muybridge_purchases SET sending_until = 0 WHERE sending_until > 0")
 
 
 def test_many_decisions_have_their_own_verdicts(store: Store) -> None:
@@ -130,7 +116,6 @@ def test_many_decisions_have_their_own_verdicts(store: Store) -> None:
     for one in bought[:3]:
         store.conclude(one.key, AMBIGUOUS)
     store.conclude(bought[3].key, accepted("T"))
-    forget_times(store)
     told = store.decide_all([
         Choosing(bought[0].key, Choice.ADOPT, "A"),
         Choosing(bought[1].key, Choice.ADOPT, "A"),
@@ -162,7 +147,7 @@ def test_a_late_response_is_never_lost(store: Store, choice: Choice | None) -> N
     """Somebody believed the sender dead, and perhaps decided. Then its response arrives."""
     bought = store.arm(order("x"))
     store.conclude(bought.key, UNKNOWN_END)
-    forget_times(store)
+    let_time_pass(store)
     if choice is not None:
         store.decide(bought.key, choice, "GUESS" if choice is Choice.ADOPT else None)
     after = store.conclude(bought.key, accepted("T"))
@@ -176,7 +161,6 @@ def test_a_name_that_another_has_taken_stays_its_own(store: Store) -> None:
     """The paid id is known, but the name leads to the purchase that has it now."""
     first = store.arm(order("x"))
     store.conclude(first.key, AMBIGUOUS)
-    forget_times(store)
     store.decide(first.key, Choice.RELEASE)
     second = store.arm(order("x"))
     after = store.conclude(first.key, accepted("LATE"))

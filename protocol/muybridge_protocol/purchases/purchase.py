@@ -88,8 +88,8 @@ class Purchase:
         owner: Who armed it.
         state: Its state.
         armed_at: When it was armed, Unix seconds by the store's clock.
-        sending_until: When its exchange has certainly ended, by the same clock, or None if the
-            owner's lock tells.
+        sending_until: When its exchange has certainly ended, by the same clock; or None if it has
+            ended, or the owner's lock tells.
         family: The family of the request, "text", or "" if it is unknown.
         model: The model, or "" if it is unknown.
         tier: The tier that the price depends on, or None.
@@ -231,6 +231,9 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
         state=after,
         token=None if task is None else task.to_token(),
         task=None if task is None else task.id,
+        # Whoever knows an outcome is no longer sending. Whoever only believes the sender gone may
+        # be wrong, by a clock.
+        sending_until=purchase.sending_until if outcome is UNKNOWN_END else None,
         **facts,
     )
 

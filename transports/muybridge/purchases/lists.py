@@ -82,6 +82,11 @@ class Lists(Generic[S]):
         self._waiting: list[Member[S]] = []
         self._is_led = False
 
+    @property
+    def waiting(self) -> int:
+        """How many members wait for the next list."""
+        return len(self._waiting)
+
     def write(self, steps: Sequence[S]) -> list[Any]:
         """Write *steps*, in as few lists as possible, and return the result or error of each.
 

@@ -1,0 +1,225 @@
+"""A process whose threads buy from a paid service, with one store for all of them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from muybridge.purchases import Exceeded, NameHeld, Store, open_store
+from muybridge_protocol.purchases import (
+    Amounts,
+    Budget,
+    CannotDecide,
+    Choice,
+    Measure,
+    Order,
+    Outcome,
+    State,
+)
+from muybridge_protocol.records.tasks import Task
+from processes import serve
+
+ONE: Amounts = {it: Decimal(1 if it is Measure.CREATES else 0) for it in Measure}
+THREADS = 8
+REFUSALS = 3
+"""How often the service answers 429 to each prompt before it accepts it."""
+
+
+def order_of(name: str | None = None, *tags: str, amounts: Amounts = ONE) -> Order:
+    """Return an order of one create."""
+    return Order(account="a", amounts=amounts, name=name, digest=name, tags=tags)
+
+
+class Service:
+    """A paid service whose books are a file. It survives its clients.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def post(self, prompt: str) -> str | None:
+        """Return a task's id, or None for a 429."""
+        with self._path.open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            before = [json.loads(line) for line in file]
+            tries = sum(line["prompt"] == prompt for line in before)
+            task = None if tries < REFUSALS else f"T{len(before)}"
+            file.write(json.dumps({"prompt": prompt, "task": task}) + "\n")
+        return task
+
+    def accepted(self) -> dict[str, list[str]]:
+        """Return the tasks of each prompt."""
+        found: dict[str, list[str]] = {}
+        for line in map(json.loads, self._path.read_text().splitlines()):
+            if line["task"] is not None:
+                found.setdefault(line["prompt"], []).append(line["task"])
+        return found
+
+
+def create(
+    store: Store, service: Service, prompt: str, *budgets: Budget, name: str | None = None
+) -> str | None:
+    """Do what `create_once` and `create` do: arm, send, conclude, and again after a 429."""
+    order = Order(account="a", amounts=ONE, name=name, digest=name)
+    while True:
+        try:
+            bought = store.arm(order, budgets=budgets)
+        except NameHeld as held:
+            known = held.purchase
+            if known.state is not State.ARMED:
+                return known.task
+            store.named("a", str(name))  # which looks whether its sender lives
+            continue
+        task = service.post(prompt)
+        seen = store.find(bought.key).state
+        assert seen is State.ARMED, f"in flight, and {seen}"
+        if task is None:
+            store.conclude(bought.key, Outcome(state=State.RELEASED, reason="429"))
+        else:
+            store.conclude(bought.key, Outcome(state=State.ACCEPTED, task=Task(id=task)))
+            return task
+
+
+def race(
+    what: str, place: str, service: str, seed: int, dies: tuple[str, int] | None = None,
+    **options: Any,
+) -> dict[str, int]:  # fmt: skip
+    """Let the threads of this process do one thing, and return what they counted.
+
+    Args:
+        what: What they do.
+        place: The store.
+        service: The service's books.
+        seed: In which order they do it.
+        dies: At which moment the process kills itself, and at which time of it; or None.
+        **options: How much they do.
+    """
+    counted: Counter[str] = Counter()
+    broken: list[BaseException] = []
+    act = {"names": names, "budget": budget, "mixed": mixed}[what]
+
+    def work(thread: int) -> None:
+        chance = random.Random(f"{seed} {thread}")  # noqa: S311  order, not secrets
+        try:
+            act(store, Service(Path(service)), chance, counted, **options)
+        except BaseException as error:
+            broken.append(error)
+            raise
+
+    with open_store(place) as store:
+        if dies is not None:
+            die_at(store, *dies)
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if broken:
+        raise broken[0]
+    return counted
+
+
+def die_at(store: Store, moment: str, nth: int) -> None:
+    """Let this process kill itself at the *nth* end of a transaction."""
+    left = count(nth, -1)
+    database: Any = store.database
+    whole = database.transaction
+
+    @contextmanager
+    def dying(**options: Any) -> Generator[Any]:
+        with whole(**options) as rows:
+            yield rows
+            if moment == "before the commit" and next(left) == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+        if moment == "after the commit" and next(left) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    database.transaction = dying
+
+
+def names(
+    store: Store, service: Service, chance: random.Random, counted: Counter[str], *, most: int
+) -> None:
+    """Create each of so many prompts once, in any order."""
+    for n in chance.sample(range(most), most):
+        task = create(store, service, f"prompt {n}", name=f"once prompt {n}")
+        counted["tasks"] += task is not None
+
+
+def budget(
+    store: Store, service: Service, chance: random.Random, counted: Counter[str], *, limit: int
+) -> None:
+    """Create until the budget is used up."""
+    while True:
+        try:
+            create(store, service, f"{chance.random()}", Budget(creates=limit))
+        except Exceeded:
+            counted["refused"] += 1
+            return
+
+
+def mixed(
+    store: Store, service: Service, chance: random.Random, counted: Counter[str], *, steps: int
+) -> None:
+    """Take every kind of step, under tags in any order."""
+    del service
+    for _ in range(steps):
+        tags = tuple(chance.sample(("a", "b", "c"), chance.randint(0, 3)))
+        cost = chance.choice((None, Decimal(chance.randint(0, 10**6)).scaleb(-4)))
+        name = chance.choice((None, f"once {chance.randint(0, 20)}"))
+        order = Order(
+            account="a", amounts={**ONE, Measure.COST: cost}, tags=tags, name=name, digest=name
+        )
+        try:
+            bought = store.arm(order, budgets=[Budget(creates=10**6)] * chance.randint(0, 1))
+        except NameHeld:
+            counted["held"] += 1
+            continue
+        if chance.random() < 0.1:
+            store.withdraw(bought.key)
+            continue
+        state = chance.choice((State.ACCEPTED, State.RELEASED, State.AMBIGUOUS))
+        accepted = Outcome(state=State.ACCEPTED, task=Task(id=f"T{chance.randint(0, 10**4)}"))
+        store.conclude(bought.key, accepted if state is State.ACCEPTED else Outcome(state=state))
+        if state is State.AMBIGUOUS:
+            _decide(store, bought.key, chance)
+            store.conclude(bought.key, accepted)
+        if chance.random() < 0.1:
+            store.price(bought.key, {Measure.COST: Decimal("0.25")})
+        if chance.random() < 0.05:
+            store.limit(chance.choice(("a", "")), Budget(creates=10**6))
+            store.sweep()
+        counted["steps"] += 1
+
+
+def _decide(store: Store, key: str, chance: random.Random) -> None:
+    choice = chance.choice((*Choice,))
+    task = f"P{chance.randint(0, 10**4)}" if choice is Choice.ADOPT else None
+    with suppress(CannotDecide):  # another purchase has the task
+        store.decide(key, choice, task)
+
+
+def let_time_pass(store: Store) -> None:
+    """Let it be certain that nobody is sending any more, where only time can tell."""
+    if store.database.leases and store.database.exists():
+        with store.database.transaction() as rows:
+            rows.run("UPDATE muybridge_purchases SET sending_until = 0 WHERE sending_until > 0")
+
+
+if __name__ == "__main__":
+    serve(race, "muybridge.purchases.sqlite")

@@ -1,0 +1,116 @@
+"""Threads of many processes at one store: nothing is paid for twice, and no budget is exceeded."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from muybridge.purchases import Store
+from muybridge_protocol.purchases import (
+    NOTHING,
+    Choice,
+    Measure,
+    State,
+    plus,
+    totals,
+)
+from processes import Nursery
+
+from .racer import THREADS, Service, let_time_pass
+
+PROCESSES = 4
+
+
+@pytest.fixture(scope="module")
+def nurseries() -> Iterator[list[Nursery]]:
+    """What forks four processes at once."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Nursery("purchases.racer")) for _ in range(PROCESSES)]
+
+
+def at_once(nurseries: list[Nursery], **order: Any) -> Counter[str]:
+    """Run a process in each nursery at the same time, and return what all of them counted."""
+
+    def run(numbered: tuple[int, Nursery]) -> Any:
+        seed, nursery = numbered
+        return nursery.run(**order, seed=seed)
+
+    total: Counter[str] = Counter()
+    with ThreadPoolExecutor(len(nurseries)) as pool:
+        for counted in pool.map(run, enumerate(nurseries)):
+            assert isinstance(counted, dict), counted
+            total.update(cast("dict[str, int]", counted))
+    return total
+
+
+def test_names(nurseries: list[Nursery], store: Store, place: str, tmp_path: Path) -> None:
+    """Each name is paid for once, by whichever of 32 threads, although 429s free it three times."""
+    count = 20
+    at_once(nurseries, what="names", place=place, service=f"{tmp_path}/service", most=count)
+    found = Service(tmp_path / "service").accepted()
+    assert {prompt: len(tasks) for prompt, tasks in found.items()} == {
+        f"prompt {n}": 1 for n in range(count)
+    }
+    for prompt, [task] in found.items():
+        bought = store.named("a", f"once {prompt}")
+        assert bought is not None
+        assert bought.task == task
+
+
+def test_a_budget(nurseries: list[Nursery], store: Store, place: str, tmp_path: Path) -> None:
+    """It is used up to the last create, and not exceeded."""
+    told = at_once(nurseries, what="budget", place=place, service=f"{tmp_path}/service", limit=20)
+    assert told == {"refused": PROCESSES * THREADS}
+    assert len(Service(tmp_path / "service").accepted()) == 20
+    assert store.spent()[Measure.CREATES] == 20
+
+
+@pytest.mark.parametrize("steps", [8, pytest.param(100, marks=pytest.mark.nightly)])
+def test_everything_at_once(
+    nurseries: list[Nursery], store: Store, place: str, tmp_path: Path, steps: int
+) -> None:
+    """Every kind of step in any order: none fails, and the sums are those of the purchases."""
+    at_once(nurseries, what="mixed", place=place, service=f"{tmp_path}/service", steps=steps)
+    bought = [*store.purchases()]
+    for tag in ("", "a", "b", "c"):
+        counted = NOTHING
+        for one in bought:
+            if one.is_spent and tag in one.counted_under:
+                counted = plus(counted, one.amounts)
+        assert store.spent(tag) == totals(counted), tag
+    assert State.ARMED not in {one.state for one in bought}
+    tasks = [one.task for one in bought if one.task is not None]
+    assert len(tasks) == len({*tasks})
+
+
+def test_kills(nurseries: list[Nursery], store: Store, place: str, tmp_path: Path) -> None:
+    """Killed at any commit, nothing is paid for twice, and everything paid for is known."""
+    service = Service(tmp_path / "service")
+    order = {"what": "names", "place": place, "service": f"{tmp_path}/service", "most": 12}
+    killed = 0
+    for seed, (moment, nth) in enumerate(
+        product(("before the commit", "after the commit"), (1, 2, 3, 4, 6, 9))
+    ):
+        killed += nurseries[0].run(**order, seed=seed, dies=(moment, nth)) == -signal.SIGKILL
+        let_time_pass(store)
+    nurseries[0].run(**order, seed=99)
+    assert killed >= 8
+    found = service.accepted()
+    assert all(len(tasks) == 1 for tasks in found.values()), found
+    for prompt, [task] in found.items():
+        bought = store.named("a", f"once {prompt}")
+        assert bought is not None, f"{prompt} was paid for, and its name is free"
+        if bought.state is State.AMBIGUOUS:
+            bought = store.decide(bought.key, Choice.ADOPT, task)
+        assert bought.task == task
+    states = Counter(one.state for one in store.purchases())
+    assert states[State.ARMED] == 0
+    assert store.spent()[Measure.CREATES] == states[State.ACCEPTED] + states[State.AMBIGUOUS]
