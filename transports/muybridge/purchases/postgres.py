@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -35,8 +35,9 @@ WORDS: Final[Mapping[str, str]] = {
 }
 PARTS: Final = 8
 _CREATING: Final = 0x6D757970
-_SETTINGS: Final = [f"SET LOCAL {name} = '{value}'" for name, value in LIMITS.items()]
-_BEGIN: Final = "; ".join(["BEGIN ISOLATION LEVEL READ COMMITTED", *_SETTINGS]).encode()
+_SETTINGS: Final = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in LIMITS.items())
+_BEGIN: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED{_SETTINGS}".encode()
+_BEGIN_READING: Final = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_SETTINGS}".encode()
 _HOLD: Final = "SELECT pg_advisory_xact_lock{how}(hashtextextended(%(tag)s, 1836413296))"
 _CONFLICTS: Final = (
     psycopg.errors.UniqueViolation,
@@ -94,18 +95,14 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self, *, waited: float = 0.0) -> Generator[PostgresRows]:  # noqa: ARG002  the server limits it
         """Begin a transaction. It is durable when the context ends without an error."""
-        with self._writing.used() as db, self._telling(db):
+        with self._telling(), self._writing.begun(_BEGIN) as db:
             rows = PostgresRows(db, self._texts)
-            try:
-                db.execute(_BEGIN, prepare=False)
-                yield rows
-                rows.is_ending = True
-                self._commit(db)
-            except BaseException:
-                _undo(db)
-                raise
+            yield rows
+            rows.is_ending = True
+            self.end(db)
 
-    def _commit(self, db: Connection) -> None:
+    def end(self, db: Connection) -> None:
+        """Commit the transaction of a connection."""
         # A transaction that has failed answers with ROLLBACK, which is no error.
         if db.execute("COMMIT", prepare=False).statusmessage != "COMMIT":
             raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
@@ -113,7 +110,7 @@ class PostgresDatabase:
     @contextmanager
     def reading(self) -> Generator[PostgresRows]:
         """Begin to read."""
-        with self._reading.used() as db, self._telling(db):
+        with self._telling(), self._reading.begun(_BEGIN_READING) as db:
             yield PostgresRows(db, self._texts)
 
     def owner(self) -> str:
@@ -138,7 +135,7 @@ class PostgresDatabase:
         self._reading.close()
 
     @contextmanager
-    def _telling(self, db: Connection) -> Generator[None]:
+    def _telling(self) -> Generator[None]:
         try:
             yield
         except _CONFLICTS as error:
@@ -146,9 +143,6 @@ class PostgresDatabase:
         except psycopg.errors.UndefinedTable as error:
             raise StoreUnusable(f"{self._place} {REPLACED}") from error
         except psycopg.Error as error:
-            if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-                with suppress(psycopg.Error):
-                    db.close()
             raise StoreUnusable(
                 f"{self._place}: {_said(error)}. Nothing is sent. Make the database reachable and "
                 "writable."
@@ -205,13 +199,27 @@ class _Place:
         self._db: Connection | None = None
 
     @contextmanager
-    def used(self) -> Generator[Connection]:
-        """Use the connection, which is made if there is none."""
+    def begun(self, begin: bytes) -> Generator[Connection]:
+        """Begin a transaction, which ends with the context: undone, unless it was committed."""
         with self._turn:
-            if self._db is None or self._db.closed:
-                with _telling_unusable():
-                    self._db = connect(self._url)
-            yield self._db
+            db = self._begin(begin)
+            try:
+                yield db
+            finally:
+                _undo(db)
+
+    def _begin(self, begin: bytes) -> Connection:
+        if self._db is not None and not self._db.closed:
+            try:
+                self._db.execute(begin, prepare=False)
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                self._db.close()  # it has ended meanwhile, and nothing was done in it
+            else:
+                return self._db
+        with _telling_unusable():
+            self._db = connect(self._url)
+        self._db.execute(begin, prepare=False)
+        return self._db
 
     def close(self) -> None:
         """Close the connection."""
@@ -221,12 +229,13 @@ class _Place:
 
 
 def _undo(db: Connection) -> None:
-    """End a transaction without a change. If that fails, the server does so when we are gone."""
+    """End a transaction without a change, if it goes on. If that fails, close the connection."""
+    if db.closed or db.info.transaction_status is psycopg.pq.TransactionStatus.IDLE:
+        return
     try:
         db.execute("ROLLBACK", prepare=False)
     except psycopg.Error:
-        with suppress(psycopg.Error):
-            db.close()
+        db.close()
 
 
 @contextmanager
