@@ -20,10 +20,9 @@ from muybridge.testing.conformance.calling import (
     get,
     post,
     serving,
-    shown,
 )
 from muybridge.testing.conformance.event_loops import EventLoopThread, Work
-from muybridge.testing.conformance.lessons import Lesson
+from muybridge.testing.conformance.lessons import Lesson, shown
 from muybridge.testing.scripted_server import Peer, hang, reply_bytes
 from muybridge.wire.async_transport import AsyncTransport, exchange
 from muybridge.wire.transport import TransportError
@@ -72,7 +71,7 @@ class Cancelling(ABC):
 
         with serving(script, scheme="https") as server:
             outcome = self._cancelled(post(server.url), seen)
-            SHIELD.require(outcome is None, "the cancellation, in the handshake", outcome)
+            SHIELD.equal(outcome, None, "the cancellation, in the handshake")
             SHIELD.require(server.posts == 0, "no POST", f"{server.posts} POSTs")
 
     @_after_the_smoke_check
@@ -97,7 +96,7 @@ class Cancelling(ABC):
             whole = isinstance(outcome, HttpResponse) and outcome.body == body
             ambiguous = not self._thread.has_shields and _may_be_sent(outcome)
             expected = f"the response {body!r}, in spite of the cancellation"
-            SHIELD.require(whole or ambiguous, expected, _described(outcome))
+            SHIELD.require(whole or ambiguous, expected, outcome or "the cancellation")
 
     @_after_the_smoke_check
     def test_cancelled_at_each_suspension(self) -> None:
@@ -125,7 +124,7 @@ class Cancelling(ABC):
                 elif not _may_be_sent(outcome):
                     if server.peers:
                         ended.wait(1)
-                    found = f"{_described(outcome)}, at suspension {nth}"
+                    found = f"{shown(outcome or 'the cancellation')}, at suspension {nth}"
                     SHIELD.require(not server.received, "no byte of the request", found)
             if not reached:
                 break
@@ -147,8 +146,7 @@ class Cancelling(ABC):
                 gone.set()
 
             with serving(script) as server:
-                outcome = self._cancelled(free(server.url), seen)
-                FREE.require(outcome is None, "the cancellation", outcome)
+                FREE.equal(self._cancelled(free(server.url), seen), None, "the cancellation")
                 FREE.require(gone.wait(1), "the connection closed", "it is open")
 
     def _cancelled(
@@ -192,12 +190,6 @@ class Cancelling(ABC):
                 await transport.close()
 
         return self._thread.run(main)
-
-
-def _described(outcome: Outcome) -> object:
-    if isinstance(outcome, TransportError):
-        return f"TransportError, {shown(outcome.failure)}"
-    return outcome.body if isinstance(outcome, HttpResponse) else outcome or "the cancellation"
 
 
 def _may_be_sent(outcome: Outcome) -> bool:

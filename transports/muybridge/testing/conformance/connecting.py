@@ -159,7 +159,7 @@ class Connecting(Checks):
                 together.abort()
             wanted = [b"/%d" % number for number in range(_MANY)]
             expected = f"for {_MANY} requests at once, to each its own path as a response"
-            lesson.require(bodies == wanted, expected, bodies)
+            lesson.equal(bodies, wanted, expected)
 
     def test_close(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Closing the transport closes idle connections; it can still be used."""

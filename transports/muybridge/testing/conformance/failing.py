@@ -21,9 +21,17 @@ from muybridge.testing.conformance.calling import (
     post,
     server_tls,
     serving,
+)
+from muybridge.testing.conformance.lessons import (
+    KEY,
+    NAMED,
+    SENT,
+    UNSENT,
+    WHOLE,
+    Lesson,
+    promises,
     shown,
 )
-from muybridge.testing.conformance.lessons import KEY, NAMED, SENT, UNSENT, WHOLE, Lesson, promises
 from muybridge.testing.scripted_server import (
     Peer,
     Script,
@@ -73,7 +81,7 @@ KEPT = Lesson(
 def _unsent(
     failure: TransportFailure, phases: set[Phase], reasons: set[Reason], received: bytes = b""
 ) -> None:
-    BEFORE.require(not failure.sent, "sent=False: the request has not begun", shown(failure))
+    BEFORE.require(not failure.sent, "sent=False: the request has not begun", failure)
     BEFORE.require(received == b"", "nothing sent to the server", received[:80])
     expect(failure, NAMED, bytes_sent=0, phase=phases, reason=reasons)
 
@@ -142,7 +150,7 @@ class Failing(Checks):
         lesson = Lesson(UNSENT, "make_transport: it is to use the ssl_context it is given")
         with serving([read_request, hang], tls=server_tls()) as server:
             failure = failure_of(transport, post(server.url), lesson, timeout=DEADLINE)
-            lesson.require(server.posts == 1, "one POST over TLS", shown(failure))
+            lesson.require(server.posts == 1, "one POST over TLS", failure)
 
     @pytest.mark.parametrize("timeout", [0.0, -1.0])
     def test_no_time(self, transport: Transport, timeout: float) -> None:
@@ -171,9 +179,8 @@ class Failing(Checks):
         with serving(script, tls=_tls(scheme)) as server:
             failure = failure_of(transport, post(server.url), AFTER, timeout=DEADLINE)
             AFTER.require(server.posts == 1, "one POST", f"{server.posts} POSTs")
-            told = shown(failure)
-            AFTER.require(failure.sent, "sent=True: the server has read the request", told)
-            NAMED.require(failure.bytes_sent > 0, "bytes_sent above 0", told)
+            AFTER.require(failure.sent, "sent=True: the server has read the request", failure)
+            NAMED.require(failure.bytes_sent > 0, "bytes_sent above 0", failure)
             expect(failure, NAMED, phase=Phase.HEAD, reason=reasons, status=None)
 
     @pytest.mark.parametrize("how", ["reset", "stalled"])
@@ -192,10 +199,9 @@ class Failing(Checks):
             request = post(server.url, _BIG)
             timeout = DEADLINE if how == "stalled" else ENOUGH
             failure = failure_of(transport, request, AFTER, timeout=timeout)
-            told = shown(failure)
-            AFTER.require(failure.sent, "sent=True: some of it has arrived", told)
+            AFTER.require(failure.sent, "sent=True: some of it has arrived", failure)
             some = 0 < failure.bytes_sent < len(_BIG)
-            NAMED.require(some, f"bytes_sent between 0 and the {len(_BIG)} of the body", told)
+            NAMED.require(some, f"bytes_sent between 0 and the {len(_BIG)} of the body", failure)
             phases, reasons = {Phase.SEND, Phase.HEAD}, {Reason.RESET, Reason.CLOSED}
             if how == "stalled":
                 phases, reasons = {Phase.SEND}, {Reason.TIMED_OUT}

@@ -22,7 +22,6 @@ from muybridge.testing.conformance.calling import (
     get,
     post,
     serving,
-    shown,
 )
 from muybridge.testing.conformance.lessons import Lesson
 from muybridge.testing.scripted_server import Peer, reply_bytes, serve
@@ -111,7 +110,7 @@ class Interrupted(Checks):
                 with exchange as reply:
                     b"".join(reply.pieces())
             except TransportError as error:
-                SIGNAL.refuse(expected, f"TransportError, {shown(error.failure)}")
+                SIGNAL.refuse(expected, error)
             except BaseException as error:  # noqa: BLE001  # reported to the author of the transport
                 SIGNAL.require(raised and error is raised[0], expected, repr(error))
             else:
@@ -121,4 +120,4 @@ class Interrupted(Checks):
             SIGNAL.require(sent or not server.posts, told, "sent=False")
         with serving(serve(200, b"its own")) as server:
             body = call(transport, get(server.url), SIGNAL).body
-            SIGNAL.require(body == b"its own", "the next response as usual", body)
+            SIGNAL.equal(body, b"its own", "the next response as usual")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from enum import Enum
 from typing import NoReturn, Protocol, TypeVar, cast
 
 import attrs
 import pytest
+
+from muybridge.wire.transport import TransportError
+from muybridge_protocol.http import HttpResponse, TransportFailure
+
+_SHOWN = 80  # bytes of a body
 
 Check = TypeVar("Check", bound=Callable[..., None])
 
@@ -72,6 +78,15 @@ class Lesson:
         if not holds:
             self.refuse(expected, found)
 
+    def equal(self, found: object, wanted: object, expected: str = "") -> None:
+        """Check that *found* is *wanted*, which *expected* says in words.
+
+        Raises:
+            NotConforming: It is not.
+        """
+        __tracebackhide__ = True  # the same
+        self.require(found == wanted, expected or str(wanted), found)
+
     def refuse(self, expected: str, found: object) -> NoReturn:
         """Report that *found* is not what was *expected*.
 
@@ -79,7 +94,27 @@ class Lesson:
             NotConforming: Always.
         """
         __tracebackhide__ = True  # the same
-        raise NotConforming(expected, found, self.why, self.look)
+        raise NotConforming(expected, shown(found), self.why, self.look)
+
+
+def shown(found: object) -> object:
+    """Return *found* as people read it: how an exchange ended in words, and all else unchanged."""
+    match found:
+        case TransportError():
+            return f"TransportError, {shown(found.failure)}"
+        case TransportFailure():
+            parts = attrs.asdict(found, recurse=False) | {"partial": found.partial[:_SHOWN]}
+            return ", ".join(f"{name}={named(value)}" for name, value in parts.items())
+        case HttpResponse(status=status, body=body):
+            start = body[:_SHOWN]
+            return f"a response of status {status} with a body of {len(body)} bytes, {start!r}"
+        case _:
+            return found
+
+
+def named(value: object) -> str:
+    """Return *value* as it is written in Python."""
+    return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
 
 
 @attrs.frozen(kw_only=True)

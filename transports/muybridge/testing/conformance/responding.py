@@ -23,7 +23,6 @@ from muybridge.testing.conformance.calling import (
     post,
     server_tls,
     serving,
-    shown,
 )
 from muybridge.testing.conformance.lessons import BOUND, WHOLE, Lesson, promises
 from muybridge.testing.scripted_server import (
@@ -97,7 +96,7 @@ class Replying(Checks):
             AS_IT_CAME.require(plain, "HttpHead.headers: a tuple of pairs of str", headers)
             found = [(name.lower(), value) for name, value in headers[:3]]
             wanted = [(name.lower(), value) for name, value in fields]
-            AS_IT_CAME.require(found == wanted, f"the fields {wanted}", found)
+            AS_IT_CAME.equal(found, wanted, f"the fields {wanted}")
 
     def test_informational(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Informational responses are skipped; the final one is the response."""
@@ -106,10 +105,9 @@ class Replying(Checks):
         with serving([read_request, send(early + final), hang], tls=tls) as server:
             response = call(transport, post(server.url), FINAL)
             expected = "status 200, that of the response after the informational ones (1xx)"
-            FINAL.require(response.status == 200, expected, response.status)  # noqa: PLR2004  # the one sent
-            early_link = response.header("link")
-            FINAL.require(early_link is None, "no Link: it is not the final response's", early_link)
-            FINAL.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
+            FINAL.equal(response.status, 200, expected)
+            FINAL.equal(response.header("link"), None, "no Link: it is not the final response's")
+            FINAL.equal(response.body, _TEXT, f"the body {_TEXT!r}")
 
     @pytest.mark.parametrize(
         ("method", "whole"),
@@ -124,8 +122,7 @@ class Replying(Checks):
         """If a response cannot have a body, the exchange does not wait for one."""
         with serving([read_request, send(whole), hang]) as server:
             request = HttpRequest(method=method, url=server.url)
-            response = call(transport, request, BODILESS, timeout=1.0)
-            BODILESS.require(response.body == b"", "no body", response.body)
+            BODILESS.equal(call(transport, request, BODILESS, timeout=1.0).body, b"", "no body")
 
     def test_chunks(self, transport: Transport) -> None:
         """A chunked body is joined, without the chunk framing."""
@@ -133,7 +130,7 @@ class Replying(Checks):
         whole = _head(b"Transfer-Encoding: chunked") + body
         with serving([read_request, send(whole), hang]) as server:
             response = call(transport, post(server.url), AS_IT_CAME)
-            AS_IT_CAME.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
+            AS_IT_CAME.equal(response.body, _TEXT, f"the body {_TEXT!r}")
 
     def test_pieces_as_they_come(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """A piece is passed on when it arrives, not when the body is complete."""
@@ -165,22 +162,20 @@ class Replying(Checks):
             found = f"{first!r}, {'after' if late.is_set() else 'before'} the second was sent"
             in_time = first == b"first" and not late.is_set()
             lesson.require(in_time, "the first piece before the second is sent", found)
-            lesson.require(rest == b"second", "the second piece after it", rest)
+            lesson.equal(rest, b"second", "the second piece after it")
 
     @pytest.mark.parametrize("coding", ["gzip", "deflate"])
     def test_codings(self, transport: Transport, coding: str) -> None:
         """A content coding is decoded."""
         packed = gzip.compress(_TEXT) if coding == "gzip" else zlib.compress(_TEXT)
         with serving(serve(200, packed, content_encoding=coding)) as server:
-            response = call(transport, get(server.url), CODED)
-            CODED.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
+            CODED.equal(call(transport, get(server.url), CODED).body, _TEXT, f"the body {_TEXT!r}")
 
     def test_coded_twice(self, transport: Transport) -> None:
         """A content coding is decoded once: a gzip file that was sent gzipped stays a gzip file."""
         file = gzip.compress(_TEXT)
         with serving(serve(200, gzip.compress(file), content_encoding="gzip")) as server:
-            response = call(transport, get(server.url), CODED)
-            CODED.require(response.body == file, "the gzip file", response.body)
+            CODED.equal(call(transport, get(server.url), CODED).body, file, "the gzip file")
 
     def test_any_bytes(self, transport: Transport) -> None:
         """A body is bytes, whatever its Content-Type says about characters and line ends."""
@@ -188,7 +183,7 @@ class Replying(Checks):
         for content_type in ("text/plain; charset=utf-16", "text/html", "application/json"):
             with serving(serve(200, body, content_type=content_type)) as server:
                 came = call(transport, get(server.url), AS_IT_CAME).body
-                AS_IT_CAME.require(came == body, f"the bytes {body!r}", came)
+                AS_IT_CAME.equal(came, body, f"the bytes {body!r}")
 
     @pytest.mark.parametrize(
         ("packed", "coding"),
@@ -210,12 +205,12 @@ class Replying(Checks):
         """A body of exactly the limit is a response; one byte more is too large."""
         with serving(serve(200, b"x" * 1000)) as server:
             response = call(transport, get(server.url, body_limit=1000), LIMIT)
-            LIMIT.require(len(response.body) == 1000, "1000 bytes", len(response.body))  # noqa: PLR2004  # the same
+            LIMIT.equal(len(response.body), 1000, "1000 bytes")
             with given("HttpRequest(body_limit=999), and a body of 1000 bytes"):
                 failure = failure_of(transport, get(server.url, body_limit=999), LIMIT)
                 expect(failure, LIMIT, reason=Reason.TOO_LARGE, phase=Phase.BODY)
                 kept = failure.partial[:999] == b"x" * 999
-                LIMIT.require(kept, "what had arrived in partial", shown(failure))
+                LIMIT.require(kept, "what had arrived in partial", failure)
 
     def test_no_limit(self, transport: Transport) -> None:
         """Without a limit, a body of any size is a response."""
@@ -288,7 +283,7 @@ class Replying(Checks):
         for tls in (None, server_tls()):
             with serving(polite, tls=tls) as server:
                 body = call(transport, get(server.url), AS_IT_CAME).body
-                AS_IT_CAME.require(body == b"all of it", "the body b'all of it'", body)
+                AS_IT_CAME.equal(body, b"all of it", "the body b'all of it'")
 
     @promises("detects_cut_tls")
     def test_cut_tls(self, transport: Transport) -> None:

@@ -18,10 +18,9 @@ from muybridge.testing.conformance.calling import (
     given,
     post,
     serving,
-    shown,
 )
 from muybridge.testing.conformance.lessons import KEY as MONEY
-from muybridge.testing.conformance.lessons import ONCE, UNSENT, Lesson
+from muybridge.testing.conformance.lessons import ONCE, UNSENT, Lesson, shown
 from muybridge.testing.scripted_server import Peer, ScriptedServer, reply_bytes, serve
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import HttpRequest, Reason
@@ -67,7 +66,7 @@ class Sending(Checks):
             call(transport, get(f"{server.url}{target}#fragment"), DESCRIBED)
             line = server.received.partition(b"\r\n")[0].decode("latin-1")
             wanted = f"GET {target} HTTP/1.1"
-            DESCRIBED.require(line == wanted, f"the request line {wanted}", line)
+            DESCRIBED.equal(line, wanted, f"the request line {wanted}")
 
     def test_headers_and_body(self, transport: Transport) -> None:
         """Headers and body arrive unchanged, and nothing is added that reveals the library."""
@@ -78,13 +77,13 @@ class Sending(Checks):
             with given(f"HttpRequest(headers={headers}, body={body!r})"):
                 call(transport, request, DESCRIBED)
                 head, _, sent = server.received.partition(b"\r\n\r\n")
-                DESCRIBED.require(sent == body, f"the body {body!r}", repr(sent))
+                DESCRIBED.equal(sent, body, f"the body {body!r}")
                 wanted = [(b"x-thing", b"caf\xe9"), (b"accept", b"text/event-stream")]
                 fields = _fields(head)
                 own = [field for field in fields if field[0] not in _OWN | {b"authorization"}]
-                DESCRIBED.require(own == wanted, f"the fields {wanted} and no other", own)
+                DESCRIBED.equal(own, wanted, f"the fields {wanted} and no other")
                 lengths = [value for name, value in fields if name == b"content-length"]
-                DESCRIBED.require(lengths == [b"9"], "Content-Length: 9, once", lengths)
+                DESCRIBED.equal(lengths, [b"9"], "Content-Length: 9, once")
 
     def test_content_codings_asked_for(self, transport: Transport) -> None:
         """No content coding is requested, except by the request: decoding might exceed bounds."""
@@ -96,7 +95,7 @@ class Sending(Checks):
                 expected = (
                     f"Accept-Encoding: {coding}, once, where the request says {headers or None}"
                 )
-                DESCRIBED.require(asked == [coding.encode()], expected, asked)
+                DESCRIBED.equal(asked, [coding.encode()], expected)
 
     def test_large_body(self, transport: Transport) -> None:
         """A body of a megabyte arrives whole."""
@@ -120,7 +119,7 @@ class Sending(Checks):
             sent = [[v for n, v in _fields(head) if n == b"authorization"] for head in requests]
             wanted = [[AUTHORIZATION.encode()], []]
             expected = f"Authorization: {AUTHORIZATION} in the first request and not in the second"
-            lesson.require(sent == wanted, expected, sent)
+            lesson.equal(sent, wanted, expected)
 
     def test_netrc(
         self, transport: Transport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -141,7 +140,7 @@ class Sending(Checks):
         ):
             call(transport, get(server.url), lesson, authorization=None)
             found = dict(_fields(server.received)).get(b"authorization")
-            lesson.require(found is None, "no Authorization", found)
+            lesson.equal(found, None, "no Authorization")
 
     def test_cookies(self, transport: Transport) -> None:
         """A cookie that a response sets is not sent back."""
@@ -167,9 +166,8 @@ class Sending(Checks):
         body = b"" if method == "HEAD" else b"no"
         with serving(serve(status, body, **fields)) as server:
             response = call(transport, _request(method, server.url), lesson)
-            lesson.require(response.status == status, f"status {status}", response.status)
-            place = response.header("location")
-            lesson.require(place == "/elsewhere", "Location: /elsewhere", place)
+            lesson.equal(response.status, status, f"status {status}")
+            lesson.equal(response.header("location"), "/elsewhere", "Location: /elsewhere")
             _require_one(server, method, lesson)
 
     @pytest.mark.parametrize("method", _METHODS)
@@ -194,7 +192,7 @@ class Sending(Checks):
                         found = f"a request with{'' if KEY.encode() in sent else 'out'} the key"
                         nothing = f"nothing sent to the host that `Location: {place}` names"
                         lesson.require(not other.peers, nothing, f"{found}, {sent[:80]!r}")
-                        lesson.require(response.status == status, f"{status}", response.status)
+                        lesson.equal(response.status, status, f"{status}")
 
     @pytest.mark.parametrize("method", _METHODS)
     def test_no_retry(self, transport: Transport, method: str) -> None:
@@ -227,11 +225,11 @@ class Sending(Checks):
             call(transport, request, DESCRIBED)
             head, _, body = server.received.partition(b"\r\n\r\n")
             line = head.partition(b"\r\n")[0].decode("latin-1")
-            DESCRIBED.require(line == f"{method} / HTTP/1.1", f"{method} / HTTP/1.1", line)
-            DESCRIBED.require(body == b"", "no body", body)
+            DESCRIBED.equal(line, f"{method} / HTTP/1.1", f"{method} / HTTP/1.1")
+            DESCRIBED.equal(body, b"", "no body")
             fields = _fields(head)
             coding = dict(fields).get(b"transfer-encoding")
-            DESCRIBED.require(coding is None, "no Transfer-Encoding", coding)
+            DESCRIBED.equal(coding, None, "no Transfer-Encoding")
             lengths = [value for name, value in fields if name == b"content-length"]
             right = lengths == [b"0"] or (not lengths and method != "POST")
             expected = "Content-Length: 0, once, without which servers answer a POST with 411"
@@ -254,4 +252,4 @@ class Sending(Checks):
             with given(f"HttpRequest(headers={request.headers})"):
                 failure = failure_of(transport, request, lesson)
                 expect(failure, lesson, sent=False, reason=Reason.OTHER)
-                lesson.require(server.received == b"", "nothing sent", server.received)
+                lesson.equal(server.received, b"", "nothing sent")

@@ -24,7 +24,6 @@ from muybridge.testing.conformance.calling import (
     only_transport_errors,
     post,
     serving,
-    shown,
 )
 from muybridge.testing.conformance.lessons import WHOLE, Lesson, promises
 from muybridge.testing.scripted_server import (
@@ -133,9 +132,10 @@ class Unasked(Checks):
             with only_transport_errors():
                 came = exchange(transport, request, timeout=ENOUGH, authorization=AUTHORIZATION)
         except TransportError as error:
-            told = shown(error.failure)
-            EARLY.require(not error.failure.sent, "sent=False", told)
-            EARLY.require(not server.posts, "no POST, for the failure says sent=False", told)
+            EARLY.require(not error.failure.sent, "sent=False", error.failure)
+            EARLY.require(
+                not server.posts, "no POST, for the failure says sent=False", error.failure
+            )
         else:
             found = f"status {came.status} with the body {came.body!r}"
             expected = "TransportError with sent=False, or the response b'its own'"
@@ -147,10 +147,9 @@ class Unasked(Checks):
         """A paid request is not taken for refused if another response follows the refusal."""
         with serving([read_request, send(reply_bytes(status, b"no") + _EVIL), hang]) as server:
             failure = failure_of(transport, post(server.url), BEHIND)
-        told = shown(failure)
-        BEHIND.require(failure.sent, "sent=True, for it may have been accepted", told)
+        BEHIND.require(failure.sent, "sent=True, for it may have been accepted", failure)
         kept = b"somebody else's" in failure.partial
-        BEHIND.require(kept, "partial with the second response", told)
+        BEHIND.require(kept, "partial with the second response", failure)
 
     def test_unasked_reply_to_paid(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """What a server sends unasked is never taken for the response to a paid request."""
@@ -170,10 +169,9 @@ class Unasked(Checks):
         for whole in (reply_bytes(200, b"{}"), _IN_CHUNKS):
             first = [read_request, send(whole + _EVIL), hang]
             with serving(in_turn(first, serve(200, b"its own")), tls=tls) as server:
-                came = call(transport, make(server.url), UNASKED).body
-                UNASKED.require(came == b"{}", "for the first request b'{}'", came)
-                came = call(transport, make(server.url), UNASKED).body
-                UNASKED.require(came == b"its own", "for the second request b'its own'", came)
+                for turn, own in (("first", b"{}"), ("second", b"its own")):
+                    body = call(transport, make(server.url), UNASKED).body
+                    UNASKED.equal(body, own, f"for the {turn} request {own!r}")
 
     @pytest.mark.parametrize("make", [get, post], ids=["GET", "POST"])
     def test_unasked_while_idle(
@@ -197,4 +195,4 @@ class Unasked(Checks):
             idle.set()
             sent.wait(ENOUGH)
             body = call(transport, make(server.url), UNASKED).body
-            UNASKED.require(body == b"its own", "for the second request b'its own'", body)
+            UNASKED.equal(body, b"its own", "for the second request b'its own'")

@@ -47,8 +47,7 @@ class BudgetedJournalConformance(LeasedJournalConformance):
 
         at_once(arm, ["a", "b", "c"])
         BUDGET.require(len(armed) <= 10, "10 creates at most", armed)  # noqa: PLR2004  the limit
-        spent = self._spent(journal)
-        BUDGET.require(spent == len(armed), f"{len(armed)} spent", spent)
+        BUDGET.equal(self._spent(journal), len(armed), f"{len(armed)} spent")
         counts = journal.counts()
         BUDGET.require(counts[State.ARMED] == len(armed), f"{len(armed)} are armed", counts)
 
@@ -62,11 +61,11 @@ class BudgetedJournalConformance(LeasedJournalConformance):
             journal.arm(entry, 1, by="one", lasts=60)
         found = journal.entry(2)
         facts = (found.state, found.owner, found.attempt, self._spent(journal))
-        BUDGET.require(facts == (State.CLAIMED, "one", 0, 1), "claimed, and 1 spent", facts)
+        BUDGET.equal(facts, (State.CLAIMED, "one", 0, 1), "claimed, and 1 spent")
         with closing(self.reopen(journal)) as other:
             cast("SharedJournal", other).limit_budget(Budget(creates=2))
         journal.arm(entry, 1, by="one", lasts=60)
-        BUDGET.require(self._spent(journal) == 2, "2 spent", self._spent(journal))  # noqa: PLR2004  two items
+        BUDGET.equal(self._spent(journal), 2, "2 spent")
 
     @pytest.mark.parametrize(
         ("after", "late", "spent"),
@@ -97,7 +96,7 @@ class BudgetedJournalConformance(LeasedJournalConformance):
             journal.report_late(1, 1, after, by="one")
         else:
             journal.move(entry, State.ARMED, after, by="one")
-        BUDGET.require(self._spent(journal) == spent, f"{spent} spent", self._spent(journal))
+        BUDGET.equal(self._spent(journal), spent, f"{spent} spent")
 
     def test_an_ambiguous_create_stays_spent(self) -> None:
         """If a person has an ambiguous item sent again, both creates count, and a stray's does."""
@@ -107,12 +106,10 @@ class BudgetedJournalConformance(LeasedJournalConformance):
             journal.arm(entry, attempt, by="one", lasts=0)
             journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
             journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
-            BUDGET.require(
-                self._spent(journal) == attempt, f"{attempt} spent", self._spent(journal)
-            )
+            BUDGET.equal(self._spent(journal), attempt, f"{attempt} spent")
             entry = self._taken(journal, "one")
         journal.report_late(1, 1, State.REFUSED, by="one")
-        BUDGET.require(self._spent(journal) == 2, "2 spent", self._spent(journal))  # noqa: PLR2004  both
+        BUDGET.equal(self._spent(journal), 2, "2 spent")
         with refused(OverBudget, BUDGET, "a third create"):
             journal.arm(entry, 3, by="one", lasts=0)
 
@@ -125,19 +122,19 @@ class BudgetedJournalConformance(LeasedJournalConformance):
             journal.move(entry, State.ARMED, State.REFUSED, by="two")
         with refused(ClaimLost, BUDGET, "arming an armed item"):
             journal.arm(entry, 2, by="one", lasts=0)
-        BUDGET.require(self._spent(journal) == 1, "1 spent", self._spent(journal))
+        BUDGET.equal(self._spent(journal), 1, "1 spent")
 
     def test_a_batch_without_a_budget_gets_none(self) -> None:
         """What was sent without a budget was not counted, so none can be given later."""
         journal = cast("SharedJournal", self._journal(1))
-        BUDGET.require(journal.budget_use() is None, "no budget", journal.budget_use())
+        BUDGET.equal(journal.budget_use(), None, "no budget")
         with refused(InvalidBatch, BUDGET, "a budget given later"):
             journal.limit_budget(Budget(creates=1))
 
     def test_the_place_for_results_is_kept(self) -> None:
         """Everybody who opens the journal reads the place that was written last."""
         journal = cast("SharedJournal", self._journal(1))
-        WHOLE.require(journal.out is None, "no place", journal.out)
+        WHOLE.equal(journal.out, None, "no place")
         for place in ("s3://studio/horses", "/srv/Füße"):
             journal.store_in(place)
             with closing(cast("SharedJournal", self.reopen(journal))) as other:

@@ -28,13 +28,12 @@ class Items(AnyJournal):
             for number, (item, entry) in enumerate(zip(items, other.entries(), strict=True), 1):
                 found = (entry.number, entry.name, entry.stem, entry.family)
                 expected = (number, item.name, item.stem, item.family)
-                WHOLE.require(found == expected, f"item {number}: {expected}", found)
-                read = json.loads(entry.body)
-                WHOLE.require(read == body, f"the body {body}", read)
+                WHOLE.equal(found, expected, f"item {number}: {expected}")
+                WHOLE.equal(json.loads(entry.body), body, f"the body {body}")
                 facts = (entry.state, entry.owner, entry.attempt, entry.token)
                 unsent = (State.QUEUED, None, 0, None)
-                WHOLE.require(facts == unsent, f"a new item is {unsent}", facts)
-            WHOLE.require(other.service == SERVICE, SERVICE, other.service)
+                WHOLE.equal(facts, unsent, f"a new item is {unsent}")
+            WHOLE.equal(other.service, SERVICE, SERVICE)
 
     def test_items_are_added_whole_or_not_at_all(self) -> None:
         """Items are added after the last one, all of them, and only if nobody was faster."""
@@ -47,8 +46,7 @@ class Items(AnyJournal):
         with refused(Unstorable, WHOLE, "an item that cannot be written"):
             journal.add([*fresh, unwritable], after=3)
         journal.add(fresh, after=3)
-        numbers = [entry.number for entry in journal.entries()]
-        WHOLE.require(numbers == [1, 2, 3, 4, 5], "items 1 to 5", numbers)
+        WHOLE.equal([entry.number for entry in journal.entries()], [1, 2, 3, 4, 5], "items 1 to 5")
 
     def test_items_are_found(self) -> None:
         """An item is found by number, name and task, and a file by its path."""
@@ -56,15 +54,13 @@ class Items(AnyJournal):
         entry = self._submitted(journal)
         journal.move(entry, State.SUBMITTED, State.COMPLETED, by="one", path="a.png")
         found = [entry.number for entry in (*journal.called("h2"), *journal.called("3"))]
-        WHOLE.require(found == [2, 3], "h2 is item 2, and 3 is item 3", found)
-        WHOLE.require(journal.called("h9") == [], "no item is called h9", journal.called("h9"))
+        WHOLE.equal(found, [2, 3], "h2 is item 2, and 3 is item 3")
+        WHOLE.equal(journal.called("h9"), [], "no item is called h9")
         labels = [journal.label_of_task(task) for task in ("task-1", "task-9")]
-        WHOLE.require(labels == ["item 1 (h1)", None], "item 1 has task-1, none task-9", labels)
+        WHOLE.equal(labels, ["item 1 (h1)", None], "item 1 has task-1, none task-9")
         recorded = [journal.is_recorded("a.png", besides=n) for n in (1, 2)]
-        WHOLE.require(recorded == [False, True], "a.png is item 1's", recorded)
-        counts = journal.counts()
-        expected = {State.QUEUED: 2, State.COMPLETED: 1}
-        WHOLE.require(counts == expected, str(expected), counts)
+        WHOLE.equal(recorded, [False, True], "a.png is item 1's")
+        WHOLE.equal(journal.counts(), {State.QUEUED: 2, State.COMPLETED: 1})
         with pytest.raises(LookupError):
             journal.entry(4)
 
@@ -90,7 +86,7 @@ class Items(AnyJournal):
         journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, **facts)
         with closing(self.reopen(journal)) as other:
             found = getattr(other.entry(1), fact)
-        WHOLE.require(found == stored, f"{fact}={stored!r}", repr(found))
+        WHOLE.equal(found, stored, f"{fact}={stored!r}")
 
     @pytest.mark.parametrize(
         ("fact", "value"), [("reason", b"a"), ("reply", "a"), ("size", 1.5), ("attempt", None)]
@@ -101,4 +97,4 @@ class Items(AnyJournal):
         before = journal.entry(1)
         with refused(Unstorable, WHOLE, f"{fact}={value!r}"):
             journal.move(before, State.QUEUED, State.QUEUED, by=None, **facts)
-        WHOLE.require(journal.entry(1) == before, "nothing changed", journal.entry(1))
+        WHOLE.equal(journal.entry(1), before, "nothing changed")

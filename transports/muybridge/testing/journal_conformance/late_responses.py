@@ -22,9 +22,8 @@ class LateResponses(AnyJournal):
         LATE.require(took, "the item takes it", "a stray")
         found = journal.entry(entry.number)
         facts = (found.state, found.owner, found.token, found.reason)
-        expected = (State.SUBMITTED, None, TOKEN, None)
-        LATE.require(facts == expected, str(expected), facts)
-        LATE.require(journal.strays() == [], "no stray", journal.strays())
+        LATE.equal(facts, (State.SUBMITTED, None, TOKEN, None))
+        LATE.equal(journal.strays(), [], "no stray")
 
     @pytest.mark.parametrize(
         ("after", "expected"),
@@ -42,8 +41,7 @@ class LateResponses(AnyJournal):
         took = journal.report_late(1, 1, after, by="one", reply_status=418, reply=b"a teapot")
         found = journal.entry(entry.number)
         facts = (took, found.state, found.owner, found.reply_status, found.reply)
-        wanted = (True, expected, None, 418, b"a teapot")
-        LATE.require(facts == wanted, str(wanted), facts)
+        LATE.equal(facts, (True, expected, None, 418, b"a teapot"))
 
     def test_a_late_response_that_no_item_takes_is_kept(self) -> None:
         """If a person has decided meanwhile, or it is not this create's, the response is kept."""
@@ -53,11 +51,10 @@ class LateResponses(AnyJournal):
         for attempt in (1, 2):
             took = journal.report_late(1, attempt, State.SUBMITTED, by="one", token=TOKEN)
             LATE.require(not took, "no item takes it", "one does")
-        LATE.require(journal.entry(1) == before, "the item is as it was", journal.entry(1))
+        LATE.equal(journal.entry(1), before, "the item is as it was")
         with closing(self.reopen(journal)) as other:
             strays = [(s.number, s.attempt, s.worker, s.state, s.token) for s in other.strays()]
-        expected = [(1, attempt, "one", State.SUBMITTED, TOKEN) for attempt in (1, 2)]
-        LATE.require(strays == expected, str(expected), strays)
+        LATE.equal(strays, [(1, attempt, "one", State.SUBMITTED, TOKEN) for attempt in (1, 2)])
 
     def test_a_late_response_to_an_earlier_create_changes_nothing(self) -> None:
         """A response to an earlier create says nothing about the last one."""
@@ -69,8 +66,7 @@ class LateResponses(AnyJournal):
         journal.move(again, State.ARMED, State.AMBIGUOUS, by="two", owner=None)
         took = journal.report_late(1, 1, State.QUEUED, by="one")
         LATE.require(not took, "the second create is still ambiguous", "the item took it")
-        state = journal.entry(1).state
-        LATE.require(state is State.AMBIGUOUS, "ambiguous", state)
+        LATE.equal(journal.entry(1).state, State.AMBIGUOUS, "ambiguous")
 
     def test_a_response_to_the_first_try_says_nothing_about_the_second(self) -> None:
         """The attempt tells the creates of one worker apart."""

@@ -47,7 +47,7 @@ class LeasedJournalConformance(JournalConformance):
         """A worker that has not registered cannot be seen to die, so it gets no item."""
         journal = self._journal(1)
         entry = journal.take("nobody", creates=True)
-        FENCE.require(entry is None, "nothing for a worker that is not registered", entry)
+        FENCE.equal(entry, None, "nothing for a worker that is not registered")
 
     def test_only_the_worker_that_armed_an_item_reports_late(self) -> None:
         """A worker of another batch on the same machine knows nothing of this one's items."""

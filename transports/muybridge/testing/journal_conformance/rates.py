@@ -22,7 +22,7 @@ class Rates(AnyJournal):
         for wanted in (1, 1000):
             permits = journal.acquire_permits(wanted)
             facts = (permits.count, permits.after, permits.interval)
-            RATE.require(facts == (wanted, 0, 0), f"{wanted} permits at once", facts)
+            RATE.equal(facts, (wanted, 0, 0), f"{wanted} permits at once")
 
     def test_each_permit_is_given_once(self) -> None:
         """However many processes acquire permits at the same time, no two get the same one."""
@@ -59,8 +59,6 @@ class Rates(AnyJournal):
         journal.limit_rate(1)
         journal.limit_rate(1_000)
         permits = journal.acquire_permits(7)
-        facts = (permits.count, permits.interval)
-        RATE.require(facts == (7, 0.001), "7 permits, a millisecond apart", facts)
+        RATE.equal((permits.count, permits.interval), (7, 0.001), "7 permits, a millisecond apart")
         journal.limit_rate(math.inf)
-        count = journal.acquire_permits(5_000).count
-        RATE.require(count == 5_000, "5,000 permits", count)  # noqa: PLR2004  as wanted
+        RATE.equal(journal.acquire_permits(5_000).count, 5_000, "5,000 permits")

@@ -35,7 +35,7 @@ class Steps(AnyJournal):
                     journal.move(entry, before, after, by=None)
         with refused(ValueError, WHOLE, "a column that does not exist"):
             journal.move(entry, State.QUEUED, State.QUEUED, by=None, body="{}")
-        FIRST.require(journal.entry(1) == entry, "nothing changed", journal.entry(1))
+        FIRST.equal(journal.entry(1), entry, "nothing changed")
 
     def test_the_first_one_to_take_a_step_is_the_only_one(self) -> None:
         """A step that another one has taken, or that is not the worker's, changes nothing."""
@@ -53,7 +53,7 @@ class Steps(AnyJournal):
             journal.move(entry, State.CLAIMED, State.QUEUED, by="one", owner=None)
         found = journal.entry(1)
         facts = (found.state, found.owner, found.attempt)
-        FIRST.require(facts == (State.ARMED, "one", 1), "armed by one, for the first time", facts)
+        FIRST.equal(facts, (State.ARMED, "one", 1), "armed by one, for the first time")
 
     def test_no_item_is_given_twice(self) -> None:
         """Many workers, each with a connection of its own, are never given the same item."""
@@ -66,7 +66,7 @@ class Steps(AnyJournal):
                     given.append(entry.number)
 
         at_once(take, [str(number) for number in range(4)])
-        FIRST.require(sorted(given) == [*range(1, 25)], "each item once", sorted(given))
+        FIRST.equal(sorted(given), [*range(1, 25)], "each item once")
 
     def test_no_item_is_armed_twice(self) -> None:
         """If several processes arm the same create at the same time, one of them may send it."""
@@ -105,10 +105,9 @@ class Steps(AnyJournal):
         before = journal.entry(1)
         with refused(ClaimLost, JUDGED, f"a judgement that knows nothing of {fact}={value!r}"):
             journal.move(read, State.ARMED, State.AMBIGUOUS, by="one", judged=True, owner=None)
-        JUDGED.require(journal.entry(1) == before, "nothing changed", journal.entry(1))
+        JUDGED.equal(journal.entry(1), before, "nothing changed")
         journal.move(before, State.ARMED, State.AMBIGUOUS, by="one", judged=True, owner=None)
-        state = journal.entry(1).state
-        JUDGED.require(state is State.AMBIGUOUS, "what was read again is judged", state)
+        JUDGED.equal(journal.entry(1).state, State.AMBIGUOUS, "what was read again is judged")
 
     def test_a_task_belongs_to_one_item(self) -> None:
         """A task that an item has is no other one's, however the other one gets it."""
@@ -119,13 +118,13 @@ class Steps(AnyJournal):
         before = journal.entry(entry.number)
         with refused(TaskTaken, ONE_ITEM, "a create that names the task of another item"):
             journal.move(entry, State.ARMED, State.SUBMITTED, by="one", token=TOKEN)
-        ONE_ITEM.require(journal.entry(2) == before, "nothing changed", journal.entry(2))
+        ONE_ITEM.equal(journal.entry(2), before, "nothing changed")
         journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
         with refused(TaskTaken, ONE_ITEM, "a late response that names it"):
             journal.report_late(2, 1, State.SUBMITTED, by="one", token=TOKEN)
         with refused(TaskTaken, ONE_ITEM, "a person who adopts it"):
             journal.move(entry, State.AMBIGUOUS, State.SUBMITTED, by=None, token=TOKEN)
-        ONE_ITEM.require(journal.strays() == [], "no stray", journal.strays())
+        ONE_ITEM.equal(journal.strays(), [], "no stray")
         sharing = self._taken(journal, "one")
         journal.arm(sharing, 1, by="one", lasts=0)
         journal.move(sharing, State.ARMED, State.SUBMITTED, by="one", shares=True, token=TOKEN)
@@ -133,8 +132,7 @@ class Steps(AnyJournal):
             paced = TOKEN.replace("}", ',"next_poll_at":5}')
             journal.move(sharing, State.SUBMITTED, State.SUBMITTED, by="one", token=paced)
         tasks = [entry.task_id for entry in journal.entries()]
-        wanted = ["task-1", None, "task-1", None]
-        ONE_ITEM.require(tasks == wanted, "items 1 and 3 share the task", tasks)
+        ONE_ITEM.equal(tasks, ["task-1", None, "task-1", None], "items 1 and 3 share the task")
 
     def test_a_task_is_given_to_one_of_many(self) -> None:
         """If several people adopt a task at the same time, one item gets it."""
@@ -168,13 +166,13 @@ class Steps(AnyJournal):
             journal.move(first, State.QUEUED, State.ABANDONED, by=None)
             journal.move(second, State.CLAIMED, State.QUEUED, by=None)
         found = [*journal.entries()]
-        TOGETHER.require(found == [first, second], "nothing changed", found)
+        TOGETHER.equal(found, [first, second], "nothing changed")
         with journal.transaction():
             for entry in found:
                 journal.move(entry, State.QUEUED, State.ABANDONED, by=None)
         with closing(self.reopen(journal)) as other:
             counts = other.counts()
-        TOGETHER.require(counts == {State.ABANDONED: 2}, "both are abandoned", counts)
+        TOGETHER.equal(counts, {State.ABANDONED: 2}, "both are abandoned")
 
     def test_a_step_is_seen_by_others(self) -> None:
         """When a step returns, every other process sees it."""
@@ -187,8 +185,7 @@ class Steps(AnyJournal):
             seen.append(other.entry(1).state)
             journal.move(entry, State.ARMED, State.SUBMITTED, by="one", token=TOKEN)
             seen.append(other.entry(1).state)
-        expected = [State.CLAIMED, State.ARMED, State.SUBMITTED]
-        SEEN.require(seen == expected, str(expected), seen)
+        SEEN.equal(seen, [State.CLAIMED, State.ARMED, State.SUBMITTED])
 
     def test_the_most_urgent_item_is_first(self) -> None:
         """Results come before tasks, and tasks before creates; what expires soonest is first."""
@@ -205,20 +202,18 @@ class Steps(AnyJournal):
         ORDER.require(passed and passed.number == 1, "item 1, past 3 and 2", passed)
         found = [journal.take("one", creates=False) for _ in range(5)]
         numbers = [None if entry is None else entry.number for entry in found]
-        expected = [3, 2, 5, 4, None]
-        ORDER.require(numbers == expected, str(expected), numbers)
+        ORDER.equal(numbers, [3, 2, 5, 4, None])
         last = journal.take("one", creates=True)
         ORDER.require(last and last.state is State.CLAIMED, "item 6, claimed", last)
         states = [None if entry is None else entry.state for entry in found]
         kept = [State.COMPLETED, State.COMPLETED, State.SUBMITTED, State.SUBMITTED, None]
-        ORDER.require(states == kept, "what was created keeps its state", states)
+        ORDER.equal(states, kept, "what was created keeps its state")
 
     def test_owners_are_known(self) -> None:
         """Whoever recovers finds the workers that own items, and their items."""
         journal = self._journal(3, "one", "two")
         mine = [self._taken(journal, "one"), self._taken(journal, "one")]
         self._taken(journal, "two")
-        owners = sorted(journal.owners())
-        FENCE.require(owners == ["one", "two"], "owned by one and two", owners)
+        FENCE.equal(sorted(journal.owners()), ["one", "two"], "owned by one and two")
         owned = [entry.number for entry in journal.owned_by("one")]
-        FENCE.require(owned == [entry.number for entry in mine], "items 1 and 2", owned)
+        FENCE.equal(owned, [entry.number for entry in mine], "items 1 and 2")
