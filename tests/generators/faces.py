@@ -14,8 +14,7 @@ from pathlib import Path
 TRANSPORTS = Path(__file__).parents[2] / "transports" / "muybridge"
 FACES = {
     ("base_client.py", "BaseClient"): ("client.py", "Client"),
-    ("async_text_client.py", "AsyncTextClient"): ("text_client.py", "TextClient"),
-    ("drivers/text_calls.py", "AsyncContentStream"): ("text_client.py", "ContentStream"),
+    ("drivers/text_calls.py", "AsyncContentStream"): ("client.py", "ContentStream"),
 }
 WORDS = {
     "async def ": "def ",

@@ -16,7 +16,12 @@ from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
     from muybridge.async_client import AsyncClient as AsyncClient
-    from muybridge.client import Client as Client, Outcomes as Outcomes
+    from muybridge.client import (
+        Client as Client,
+        ContentStream as ContentStream,
+        Outcomes as Outcomes,
+        TextStream as TextStream,
+    )
     from muybridge.drivers.outcomes import AsyncOutcomes as AsyncOutcomes
     from muybridge.drivers.text_calls import (
         AsyncContentStream as AsyncContentStream,
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
         OnceTaken as OnceTaken,
         OnceUnderWay as OnceUnderWay,
     )
-    from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient
     from muybridge.version import __version__ as __version__
     from muybridge.wire.asyncio_transport import AsyncioTransport as AsyncioTransport
@@ -133,7 +137,7 @@ if TYPE_CHECKING:
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
     "muybridge.async_client": Home("AsyncClient"),
-    "muybridge.client": Home("Client Outcomes"),
+    "muybridge.client": Home("Client ContentStream Outcomes TextStream"),
     "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.drivers.trio_outcomes": Home("TrioOutcomes"),
@@ -141,7 +145,6 @@ _HOMES: Final = {
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
     "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
-    "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient"),
     "muybridge.version": Home("__version__"),
     "muybridge.wire.asyncio_transport": Home("AsyncioTransport"),
