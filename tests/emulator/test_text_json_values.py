@@ -72,6 +72,7 @@ LINKED: dict[str, Any] = {
         ({"required": ["a"], "additionalProperties": {"type": "integer"}}, {"a": 0}),
         ({"properties": {"a": {}, "b": {}}, "maxProperties": 1, "required": ["b"]}, {"b": "b"}),
         ({"properties": {"a": {"not": {}}, "b": {}}}, {"b": "b"}),
+        ({"type": "object", "propertyNames": {"enum": ["a", "b"]}}, {}),
         # As the native protocol writes it.
         ({"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "nullable": True}}}, {"n": 0}),
         ({"type": "ARRAY", "items": {"type": "STRING"}, "minItems": "2"}, ["value", "value2"]),
@@ -108,6 +109,7 @@ def test_a_value_is_plain(schema: Any, value: Any) -> None:
         ({"$ref": "#/$defs/a"}, "does not contain #/"),
         ({"$ref": "https://example.com/a"}, "does not contain https"),
         ({"not": {}}, "does not understand not"),
+        ({"required": ["a"], "patternProperties": {"a": {}}}, "understand patternProperties"),
         ({"anyOf": []}, "there is no alternative"),
         ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "several values of type"),
         ({"allOf": [{"minimum": 3}, {"minimum": 5}]}, "several values of minimum"),

@@ -96,6 +96,7 @@ class Entry(BaseModel):
     box: int | str
     odds: tuple[int, bool]
     prizes: dict[str, int]
+    times: dict[Literal["walk", "trot"], float]
     foal: Foal
 
 
@@ -113,6 +114,7 @@ ENTRY = Entry(
     box=0,
     odds=(0, False),
     prizes={},
+    times={},
     foal=Foal(name="name"),
 )
 

@@ -47,7 +47,7 @@ _TRIED_FOR_PATTERNS: Final = (
 
 _ANNOTATIONS: Final = ("title", "description", "default", "examples")
 _NOT_UNDERSTOOD: Final = (
-    *("not", "if", "contains", "patternProperties", "propertyNames", "$dynamicRef"),
+    *("not", "if", "contains", "$dynamicRef"),
     *("dependentRequired", "dependentSchemas", "dependencies"),
 )
 
@@ -174,6 +174,9 @@ class _Maker:
                     made[key] = self.make(properties[key], key, inside)
         for number in range(1, 1 + min(fewest - len(made), _MOST_ELEMENTS)):
             made[f"key{number}"] = self.make(others, f"key{number}", inside)
+        named = schema.keys() & {"propertyNames", "patternProperties"}
+        if named and made:
+            raise NoValue(f"{name}: the local service does not understand {min(named)}")
         if not fewest <= len(made) <= most:
             raise NoValue(f"{name}: the number of properties cannot be met")
         return {key: made[key] for key in [*properties, *made] if key in made}
