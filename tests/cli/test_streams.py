@@ -274,6 +274,7 @@ VIDEO = ("run", "vidsa", "--model", "vidsa_1_5_pro_480p", "--prompt", "a horse")
         ((*RUN, "-o", "horse.mp4"), ".mp4 is a suffix of videos, and this model makes pictures"),
         ((*RUN, "-o", "new/a.WAV"), ".WAV is a suffix of sounds, and this model makes pictures"),
         ((*VIDEO, "-o", "a.jpeg"), ".jpeg is a suffix of pictures, and this model makes videos"),
+        ((*VIDEO, "-o", "a.jfif"), ".jfif is a suffix of pictures, and this model makes videos"),
         (("text", "textg-2.5-pro", "hello", "-o", "-"), "stdout has the text"),
     ],
 )

@@ -117,6 +117,8 @@ def test_folders_need_no_warning(
         ("a.bin", b"\xff\xd8\xff", "", "a.bin"),
         ("a", b"\xff\xd8\xff", "", "a.jpg"),
         ("a", b"?", "video/webm", "a.webm"),
+        ("a", b"?", "audio/mp4", "a.m4a"),
+        ("a", b"\0\0\0\x18ftypmif1", "", "a.heif"),
         ("a.m4v", b"\0\0\0\x18ftypmp42", "", "a.m4v"),
         ("a.png", b"?", "application/octet-stream", "a.png"),
         ("a", b"?", "", "a"),
