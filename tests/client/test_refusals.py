@@ -16,6 +16,7 @@ import muybridge
 from muybridge.testing.certificates import server_context
 from muybridge.testing.conformance.calling import authority
 from muybridge_protocol.delivery import THROTTLED_TRIES
+from tables import table
 from transport.scripted_server import ScriptedServer, reply_bytes
 
 from .drivers import TRANSPORTS, AnyClient, MakeClient
@@ -160,10 +161,10 @@ HOLDING = {
 
 
 @pytest.mark.parametrize("status", [429, 422])
-@pytest.mark.parametrize("body", HOLDING.values(), ids=HOLDING)
-def test_a_refusal_that_holds_a_task(make_client: MakeClient, body: bytes, status: int) -> None:
+@table("name", HOLDING)
+def test_a_refusal_that_holds_a_task(make_client: MakeClient, name: str, status: int) -> None:
     """A refusal that holds a task in any encoding, under any name, is ambiguous, with its id."""
-    with ScriptedServer(answering(reply_bytes(status, body))) as server:
+    with ScriptedServer(answering(reply_bytes(status, HOLDING[name]))) as server:
         check(make_client(server.url), server)
 
 
@@ -209,10 +210,10 @@ REFUSALS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body", REFUSALS.values(), ids=REFUSALS)
-def test_a_refusal_as_services_word_it(make_client: MakeClient, body: object) -> None:
+@table("name", REFUSALS)
+def test_a_refusal_as_services_word_it(make_client: MakeClient, name: str) -> None:
     """An error of a service is a refusal, whatever ids it has: a 429 is tried again."""
-    with ScriptedServer(answering(reply_bytes(429, written(body)))) as server:
+    with ScriptedServer(answering(reply_bytes(429, written(REFUSALS[name])))) as server:
         with pytest.raises(muybridge.RateLimited):
             make_client(server.url).create(image())
         assert server.posts == THROTTLED_TRIES

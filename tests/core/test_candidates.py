@@ -7,9 +7,10 @@ import json
 import pytest
 
 from muybridge_protocol.records.candidates import find_any_id, find_id, holds_task
+from tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "found"),
     [
         (b'{"id":"a"}', "a"),
@@ -64,7 +65,7 @@ def test_ids_in_what_has_arrived(body: bytes, found: str | None) -> None:
 WHOLE = b'{"a":[{"object":"imga","task":{"id":"t\\u002d1","x":5}}],"status":"queued"}'
 
 
-@pytest.mark.parametrize("length", range(len(WHOLE)))
+@table("length", range(len(WHOLE)))
 def test_a_task_cut_at_every_byte(length: int) -> None:
     """What is cut off holds a task once an id and a status or object have arrived."""
     known = length > WHOLE.index(b'","x"')
@@ -81,8 +82,8 @@ def test_brackets_in_texts(text: str) -> None:
     assert find_id(json.dumps(record).encode()[:-1]) == "t1"
 
 
-@pytest.mark.parametrize("damage", [b"", b",", b"\xff", b'"', b"}", b'{"id":"z","id":"y"}'])
-@pytest.mark.parametrize(
+@table("damage", [b"", b",", b"\xff", b'"', b"}", b'{"id":"z","id":"y"}'])
+@table(
     ("record", "is_task"),
     [
         (b'{"id":"a","status":"queued"}', True),
@@ -117,7 +118,7 @@ def test_a_task_in_megabytes() -> None:
         assert holds_task(before + task)
 
 
-@pytest.mark.parametrize("layers", range(10))
+@table("layers", range(10))
 def test_layers_of_json(layers: int) -> None:
     """JSON in the texts of JSON is looked into, in so many layers, whole or cut off."""
     value = '{"jobId":"t1","state":"IN_PROGRESS"}'

@@ -23,6 +23,7 @@ from muybridge_protocol.operations import Poll, Settled, Wait
 from muybridge_protocol.operations.poll import UNANSWERED_PACING, UNKNOWN_PACING, too_often
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
+from tables import table
 
 from .driving import (
     DONE,
@@ -71,7 +72,7 @@ GUIDANCE: list[tuple[str, str, float, float, float | None]] = [
     ("vidm", "anything", 30, 60, None),
 ]  # fmt: skip
 
-by_model = pytest.mark.parametrize(("family", "model", "shortest", "longest", "minimum"), GUIDANCE)
+by_model = table(("family", "model", "shortest", "longest", "minimum"), GUIDANCE)
 
 
 DONE_FAST = result("completed", video_url=LINK, model="vidsb_2_0_fast", created=int(WALL))
@@ -105,10 +106,9 @@ def test_pace(
 
 
 @by_model
-@pytest.mark.parametrize(
+@table(
     "fault",
     [reply(500), reply(503, Retry_After="1"), lost(), unsent(), reply(429), reply(200), reply(404)],
-    ids=lambda fault: str(getattr(fault, "status", None) or getattr(fault, "phase", "")),
 )
 def test_pace_after_faults(
     fault: Any, family: str, model: str, shortest: float, longest: float, minimum: float | None

@@ -30,6 +30,7 @@ from muybridge_protocol.records.tasks import (
     read_task,
 )
 from muybridge_protocol.service import is_identifier
+from tables import table
 
 from .driving import DONE, drive, poll, result, task
 
@@ -153,7 +154,7 @@ def test_errors_of_records(fields: dict[str, Any], error: str | None) -> None:
     assert result_of(record).error == error
 
 
-@pytest.mark.parametrize(
+@table(
     ("wire", "name", "value", "found"),
     [
         ("actualDuration", "actual_duration", 8, 8),
@@ -215,7 +216,7 @@ def test_fields_left_out() -> None:
 NO_IDS: list[Any] = [None, 5, 1.5, True, "", [], {}, ["a"]]
 
 
-@pytest.mark.parametrize("name", [*NO_IDS, "..", "a\n", "x" * 5000, "\ud800", "a\x00"])
+@table("name", [*NO_IDS, "..", "a\n", "x" * 5000, "\ud800", "a\x00"])
 def test_ids_that_cannot_be_used(name: Any) -> None:
     """A task record whose id cannot stand in a path is not a task's."""
     with pytest.raises(InvalidJson):
@@ -414,8 +415,8 @@ def test_transitions() -> None:
 STATUSES = ["queued", "processing", "completed", "failed", "cancelled", "weird", "Completed", ""]
 
 
-@pytest.mark.parametrize("before", [None, *STATUSES])
-@pytest.mark.parametrize("after", STATUSES)
+@table("before", [None, *STATUSES])
+@table("after", STATUSES)
 def test_what_may_follow(before: str | None, after: str) -> None:
     """Only a terminal status allows no other after it: skipped and unknown states are legal."""
     final = before in {"completed", "failed", "cancelled"}
@@ -495,7 +496,7 @@ def test_any_token_round_trip(task: Task) -> None:
     assert Task.from_token(task.to_token()) == task
 
 
-@pytest.mark.parametrize(
+@table(
     "token",
     [
         "",
@@ -520,7 +521,6 @@ def test_any_token_round_trip(task: Task) -> None:
         '{"muybridge_task":1,"id":"a","created":NaN}',
         "{" * 10**5,
     ],
-    ids=lambda token: token[:40],
 )
 def test_junk_tokens(token: str) -> None:
     """Invalid tokens, and those of an unknown version, raise InvalidToken."""

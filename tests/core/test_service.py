@@ -27,13 +27,14 @@ from muybridge_protocol.service import (
     origin_of,
     resolve_location,
 )
+from tables import table
 
 from .driving import SERVICE, call
 
 # Base URLs.
 
 
-@pytest.mark.parametrize(
+@table(
     "base",
     [
         "https://api.example.com",
@@ -55,7 +56,7 @@ def test_base_urls(base: str) -> None:
     assert service.url("/v1/x") == base.rstrip("/") + "/v1/x"
 
 
-@pytest.mark.parametrize(
+@table(
     ("base", "spelled"),
     [
         ("HTTPS://API.Example.COM", "https://api.example.com"),
@@ -146,7 +147,7 @@ def test_a_base_url_is_spelled_once(host: str, end: str, path: str) -> None:
         assert str(IPv4Address(name)) == name
 
 
-@pytest.mark.parametrize(
+@table(
     "host",
     [
         "127.1",
@@ -166,7 +167,7 @@ def test_an_old_notation_of_an_address(host: str) -> None:
     assert str(caught.value).endswith("Nothing was sent.")
 
 
-@pytest.mark.parametrize(
+@table(
     "base",
     [
         "http://api.example.com",
@@ -220,8 +221,8 @@ NO_ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize("base", NO_ADDRESSES)
-@pytest.mark.parametrize("plain", [False, True])
+@table("base", NO_ADDRESSES)
+@table("plain", [False, True])
 def test_no_base_urls(base: str, plain: bool) -> None:  # noqa: FBT001  a case
     """An address that is not http(s), or has a login, is rejected; the login is not shown."""
     cases: list[dict[str, Any]] = [
@@ -260,8 +261,8 @@ KEYS = [
 """What somebody may give as an address who has mixed up the key, or a login, with it."""
 
 
-@pytest.mark.parametrize("name", ["base_url", "text_base_url"])
-@pytest.mark.parametrize("address", KEYS)
+@table("name", ["base_url", "text_base_url"])
+@table("address", KEYS)
 def test_a_key_instead_of_an_address(address: str, name: str) -> None:
     """An address that may be the key is named and not shown, and the swap is suspected."""
     told = rf"^{name} cannot be used: .*Nothing was sent\.$"
@@ -278,7 +279,7 @@ def test_a_key_instead_of_an_address(address: str, name: str) -> None:
     assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize(
+@table(
     "path", ["canary", "https://x:canary@service.test/", "//canary", "/a?key=canary x", "/a#canary"]
 )
 def test_a_wrong_path_is_not_shown_whole(path: str) -> None:
@@ -288,7 +289,7 @@ def test_a_wrong_path_is_not_shown_whole(path: str) -> None:
     assert "canary" not in str(caught.value)
 
 
-@pytest.mark.parametrize("base", ["https://a.example/?x=1", "https://a.example/#x", "https://a/?"])
+@table("base", ["https://a.example/?x=1", "https://a.example/#x", "https://a/?"])
 def test_a_base_url_is_bare(base: str) -> None:
     """A base URL has no query and no fragment."""
     with pytest.raises(InvalidAddress):
@@ -297,7 +298,7 @@ def test_a_base_url_is_bare(base: str) -> None:
         Service(base_url="https://a.example", text_base_url=base)
 
 
-@pytest.mark.parametrize("base", ["https://a.example/v1", "http://[::1]:9/prefix/v1//"])
+@table("base", ["https://a.example/v1", "http://[::1]:9/prefix/v1//"])
 def test_a_base_url_stands_before_the_version(base: str) -> None:
     """A base URL that has the paths' own beginning is refused, and what is to be left out named."""
     refused = r"leave out /v1, .* Nothing was sent\."
@@ -312,7 +313,7 @@ def test_a_base_url_stands_before_the_version(base: str) -> None:
 # Which origin may see the key.
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "https://api.example.com",
@@ -330,7 +331,7 @@ def test_owned(url: str) -> None:
     assert service.owns(url)
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "http://api.example.com/",
@@ -368,7 +369,7 @@ def test_where_the_service_is_local() -> None:
 # Where results may be downloaded from.
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "https://cdn.example.net/a.mp4",
@@ -439,7 +440,7 @@ NOT_PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize("host", NOT_PUBLIC)
+@table("host", NOT_PUBLIC)
 def test_private_hosts(host: str) -> None:
     """A private, local or reserved host is not downloaded from, however it is written."""
     for url in (f"https://{host}/a.mp4", f"https://{host}:8443/"):
@@ -447,7 +448,7 @@ def test_private_hosts(host: str) -> None:
             SERVICE.check_download(url)
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "http://cdn.example.net/a",
@@ -519,7 +520,7 @@ def test_the_services_own_host() -> None:
 INSECURE = Service(base_url="https://api.example.com", allow_insecure_downloads=True)
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "why"),
     [
         ("http://cdn.example.net/a?sig=s3cret", "it is plain http"),
@@ -547,7 +548,7 @@ def test_which_hosts_must_be_public() -> None:
     assert not INSECURE.wants_public_host("https://cdn.example.net/a")
 
 
-@pytest.mark.parametrize(
+@table(
     "host",
     [
         *("169.254.169.254", "169.254.1.1", "[fe80::1]", "[fe80::1%25eth0]", "[fd00:ec2::254]"),
@@ -564,7 +565,7 @@ def test_metadata_services_are_never_downloaded_from(host: str) -> None:
                 service.check_download(url)
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "ftp://cdn.example/a",
@@ -631,7 +632,7 @@ NO_IDENTIFIERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_IDENTIFIERS, ids=lambda text: ascii(text)[:20])
+@table("text", NO_IDENTIFIERS)
 def test_no_identifiers(text: Any) -> None:
     """What cannot stand in a path or on a line is not an id: a ValueError, and nothing is sent."""
     assert not is_identifier(text)
@@ -652,7 +653,7 @@ def test_no_identifiers(text: Any) -> None:
             SERVICE.asset_url(text)
 
 
-@pytest.mark.parametrize("scheme", ["https://", "http://", "HTTPS://", "s3://", "//", "data:"])
+@table("scheme", ["https://", "http://", "HTTPS://", "s3://", "//", "data:"])
 def test_a_link_taken_for_an_id(scheme: str) -> None:
     """A link that is taken for an id is refused without its query, which may be a signature."""
     link = f"{scheme}cdn.example/a.png?signature=secret"
@@ -673,7 +674,7 @@ IDENTIFIERS = [
 ]
 
 
-@pytest.mark.parametrize("text", IDENTIFIERS)
+@table("text", IDENTIFIERS)
 def test_identifiers(text: str) -> None:
     """Any other text is an id, and is percent-encoded where it stands in a path."""
     assert is_identifier(text)
@@ -707,7 +708,7 @@ def test_any_identifier(text: str) -> None:
 MODEL_NAMES = ["a", "textg-2.5-pro", "a:b", "a=b", "a+b", "a@b", "~", "x" * 256]
 
 
-@pytest.mark.parametrize("text", [*MODEL_NAMES, *IDENTIFIERS, *NO_IDENTIFIERS[:15]])
+@table("text", [*MODEL_NAMES, *IDENTIFIERS, *NO_IDENTIFIERS[:15]])
 def test_model_names(text: str) -> None:
     """A model's name is letters, digits and a few marks, with single dots between them."""
     if re.fullmatch(r"[A-Za-z0-9_~:=+@.-]{1,256}", text) and ".." not in f".{text}.":
@@ -720,8 +721,8 @@ def test_model_names(text: str) -> None:
 # Keys.
 
 
-@pytest.mark.parametrize("key", ["k", "sk-ABC_123.~+/=", "!" * 300, "~"])
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@table("key", ["k", "sk-ABC_123.~+/=", "!" * 300, "~"])
+@table("end", ["", "\n", "\r\n"])
 def test_keys(key: str, end: str) -> None:
     """A key is printable ASCII; the trailing line break of a key file is not part of it."""
     assert check_key(key + end) == key
@@ -730,7 +731,7 @@ def test_keys(key: str, end: str) -> None:
 SECRET = "s3cret-Key"  # noqa: S105  a canary
 
 
-@pytest.mark.parametrize(
+@table(
     "key",
     [
         "",
@@ -777,7 +778,7 @@ def test_no_keys(key: str) -> None:
 # Paths.
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "/",
@@ -795,7 +796,7 @@ def test_paths(path: str) -> None:
     assert call("POST", path).next_action(0).request.url == f"https://api.example.com{path}"  # type: ignore[union-attr]  # any other action fails here
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "",
@@ -848,16 +849,14 @@ def test_any_path(path: str) -> None:
         assert origin_of(url) == ("https", "api.example.com", 443)
 
 
-@pytest.mark.parametrize(
-    "method", ["", "get", "GET ", "GET\r\n", "G", "G@T", "POST HTTP/1.1", "É" * 3]
-)
+@table("method", ["", "get", "GET ", "GET\r\n", "G", "G@T", "POST HTTP/1.1", "É" * 3])
 def test_no_methods(method: str) -> None:
     """A method is a word in capital letters."""
     with pytest.raises(ValueError, match="is not an HTTP method"):
         call(method)
 
 
-@pytest.mark.parametrize("value", [float("nan"), {"a": float("inf")}, {1, 2}, object(), "\ud800"])
+@table("value", [float("nan"), {"a": float("inf")}, {1, 2}, object(), "\ud800"])
 def test_what_cannot_be_sent(value: object) -> None:
     """A value that is not JSON is a ValueError, and nothing is sent."""
     with pytest.raises(ValueError, match=r".+"):

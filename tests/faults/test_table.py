@@ -11,6 +11,7 @@ import pytest
 
 import muybridge
 from muybridge_protocol.errors import LocalError, ServiceError
+from tables import table
 
 from .operations import OPERATIONS, WORDS
 from .rows import Elsewhere, NotApplicable, Row
@@ -39,7 +40,7 @@ def test_rows_have_names_of_their_own() -> None:
     assert [name for name, count in Counter(row.name for row in ROWS).items() if count > 1] == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name[:40])
+@table("row", ROWS)
 def test_rows_are_whole(row: Row) -> None:
     """A row names each operation with its outcome, or says why not, and does something."""
     assert set(row.always) | set(row.without) == set(OPERATIONS)

@@ -19,6 +19,7 @@ from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.rules.media import Medium, Unseen, judge_media
+from tables import table
 
 from .corpus import PICTURES, picture, sound, video
 from .judging import check, report
@@ -44,9 +45,9 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("size", EDGES, ids=str)
-@pytest.mark.parametrize("form", PICTURES)
 @pytest.mark.parametrize("field", ["first_image", "last_image", "referenceImages"])
+@table("size", EDGES)
+@table("form", PICTURES)
 def test_images_of_vidsb(field: str, form: str, size: tuple[int, int]) -> None:
     """JPEG, PNG, WebP, BMP, TIFF, GIF; width/height ratio 0.4-2.5; 300-6000 px per side."""
     check(report("vidsb", field, picture(form, *size)), broken=EDGES[size])
@@ -83,8 +84,8 @@ VIDR: list[tuple[tuple[int, int], dict[str, str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "body", "keeps"), VIDR)
-@pytest.mark.parametrize("field", ["input_reference", "image_urls"])
+@table(("size", "body", "keeps"), VIDR)
+@table("field", ["input_reference", "image_urls"])
 def test_images_of_vidr(
     field: str, size: tuple[int, int], body: Mapping[str, Any], *, keeps: bool
 ) -> None:

@@ -17,6 +17,7 @@ from muybridge_protocol.text import stream_parser
 from muybridge_protocol.text.dialects import CHAT, MESSAGES, NATIVE, Dialect
 from muybridge_protocol.text.stream_parser import EventTooLarge, StreamParser
 from muybridge_protocol.text.stream_reader import StreamInterrupted, StreamReader
+from tables import table
 
 BROKEN = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.TRUNCATED)
 MESSAGE = "The operation was cancelled {[\u2026]}."
@@ -116,9 +117,9 @@ LAYOUTS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("failure", [None, BROKEN], ids=["ended", "broken"])
-@pytest.mark.parametrize("before", BEFORE)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@table("failure", [None, BROKEN])
+@table("before", BEFORE)
+@table("layout", LAYOUTS)
 def test_an_error_among_server_sent_events(
     layout: str, before: str, failure: TransportFailure | None
 ) -> None:
@@ -133,8 +134,8 @@ def test_an_error_among_server_sent_events(
     assert error.error == (BARE if named else {"error": MESSAGE} if text else ERROR)
 
 
-@pytest.mark.parametrize("dialect", [CHAT, MESSAGES], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@table("dialect", [CHAT, MESSAGES])
+@table("layout", LAYOUTS)
 def test_an_error_in_each_protocol(layout: str, dialect: Dialect[Any]) -> None:
     """The layouts are the same in each protocol."""
     error = interruption(sse([{"id": "x"}]) + LAYOUTS[layout], dialect)
@@ -159,9 +160,9 @@ OTHER_LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("before", BEFORE)
-@pytest.mark.parametrize("form", [array, bare])
-@pytest.mark.parametrize("layout", OTHER_LAYOUTS)
+@table("before", BEFORE)
+@table("form", [array, bare])
+@table("layout", OTHER_LAYOUTS)
 def test_an_error_among_json(layout: str, form: Any, before: str) -> None:
     """So is one after objects or within an array, also where it should not be there like that."""
     body = form(BEFORE[before] or [{"usageMetadata": {}}])

@@ -19,6 +19,7 @@ from muybridge_protocol.text.dialects import CHAT, MESSAGES, NATIVE, Dialect, En
 from muybridge_protocol.text.responses import GenerateContentChunk
 from muybridge_protocol.text.stream_parser import EVENT_LIMIT
 from muybridge_protocol.text.stream_reader import StreamInterrupted, StreamReader
+from tables import table
 
 BROKEN = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.TRUNCATED)
 CUT = "it ended without saying that the answer is complete"
@@ -163,8 +164,8 @@ CUT_OFF: dict[str, tuple[Dialect[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", WHOLE)
+@table("form", FORMS)
+@table("name", WHOLE)
 def test_complete_streams(name: str, form: Any) -> None:
     """A stream that says in its protocol's way that the answer is complete ends well."""
     dialect, events = WHOLE[name]
@@ -174,8 +175,8 @@ def test_complete_streams(name: str, form: Any) -> None:
     assert found.events == events
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", CUT_OFF)
+@table("form", FORMS)
+@table("name", CUT_OFF)
 def test_incomplete_streams(name: str, form: Any) -> None:
     """A stream that ends without saying so was cut off, and the error has all that had arrived."""
     dialect, events = CUT_OFF[name]
@@ -189,10 +190,9 @@ def test_incomplete_streams(name: str, form: Any) -> None:
     assert found.error.raw == form(*events)
 
 
-@pytest.mark.parametrize(
+@table(
     ("dialect", "event", "complete"),
     [(NATIVE, text("a"), False), (CHAT, choice("a"), True), (MESSAGES, SAID, False)],
-    ids=["native", "chat", "messages"],
 )
 def test_done(dialect: Dialect[Any], event: dict[str, Any], complete: bool) -> None:  # noqa: FBT001  a column
     """`[DONE]` says in chat completions that the answer is complete, and nothing elsewhere."""
@@ -224,8 +224,8 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", [NATIVE, CHAT, MESSAGES], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize(("event", "inner", "said"), ERRORS, ids=lambda value: str(value)[:30])
+@table("dialect", [NATIVE, CHAT, MESSAGES])
+@table(("event", "inner", "said"), ERRORS)
 def test_errors_in_the_stream(
     dialect: Dialect[Any], event: Any, inner: dict[str, Any], said: str
 ) -> None:
@@ -275,7 +275,7 @@ EARLY: dict[str, tuple[Dialect[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", EARLY)
+@table("name", EARLY)
 def test_reasons_that_come_early(name: str) -> None:
     """Where a candidate speaks after its reason to stop, only the body's end ends the answer."""
     dialect, events = EARLY[name]
@@ -328,7 +328,7 @@ JUNK = [
 ]
 
 
-@pytest.mark.parametrize("body", JUNK, ids=lambda body: ascii(body[-12:]))
+@table("body", JUNK)
 def test_junk_after_the_end(body: bytes) -> None:
     """What comes after the answer is complete, and cannot be read, is forgiven."""
     for pieces in ([body], [body[at : at + 1] for at in range(len(body))]):
@@ -372,7 +372,7 @@ OVER: dict[str, tuple[Dialect[Any], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", OVER)
+@table("name", OVER)
 def test_streams_that_are_over(name: str) -> None:
     """Where a stream says that nothing follows it is over at once, and nothing follows."""
     dialect, body = OVER[name]
@@ -390,7 +390,7 @@ def test_streams_that_are_over(name: str) -> None:
     assert (whole.error is None) is whole.complete
 
 
-@pytest.mark.parametrize("dialect", [NATIVE, CHAT, MESSAGES], ids=lambda dialect: dialect.name)
+@table("dialect", [NATIVE, CHAT, MESSAGES])
 def test_streams_that_are_not_over(dialect: Dialect[Any]) -> None:
     """A reason to stop does not say that nothing follows: the tokens may be counted later."""
     reader = StreamReader[Any](dialect)
@@ -404,7 +404,7 @@ def test_streams_that_are_not_over(dialect: Dialect[Any]) -> None:
 # What is read all the same.
 
 
-@pytest.mark.parametrize("word", [b"null", b"ping", b"keep-alive", b"true", b"NaN"])
+@table("word", [b"null", b"ping", b"keep-alive", b"true", b"NaN"])
 def test_bare_words(word: bytes) -> None:
     """A bare word in an event's place keeps the connection alive, and says nothing."""
     for body in (sse(word, text("a"), word, STOPPED), sse(word, text("a"), STOPPED, word)):
@@ -414,8 +414,8 @@ def test_bare_words(word: bytes) -> None:
     assert read(NATIVE, [sse(text("a"), word)]).error is not None
 
 
-@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
-@pytest.mark.parametrize("form", FORMS)
+@table("number", [b"NaN", b"Infinity", b"-Infinity"])
+@table("form", FORMS)
 def test_numbers_that_are_none(number: bytes, form: Any) -> None:
     """A number that JSON does not have is read as null, and nothing of the answer is lost."""
     found = read(NATIVE, [form(b'{"a":[' + number + b"]}", STOPPED)])
@@ -454,7 +454,7 @@ def _without_a(said: bytes) -> bytes:
     return said.replace(b"a", b"*")
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "shown"),
     [
         (b"<html>\n<p>Bad gateway", "<html> <p>Bad gateway"),
@@ -479,8 +479,8 @@ BAD = [b"{x}", b'{"a":1e999}', b'{"a":' + b"9" * 5000 + b"}", b'{"a":"\xff"}',
        b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}"]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("event", BAD, ids=lambda event: ascii(event)[:12])
+@table("form", FORMS)
+@table("event", BAD)
 def test_bad_events(event: bytes, form: Any) -> None:
     """An event that cannot be read ends the stream, with all that came before."""
     found = read(NATIVE, [form(text("a"), event, text("b", finishReason="STOP"))])
@@ -490,7 +490,7 @@ def test_bad_events(event: bytes, form: Any) -> None:
     assert found.events == [text("a")]
 
 
-@pytest.mark.parametrize("event", [b"5", b'"x"', b"[5]", b'[{"a":1},null]'])
+@table("event", [b"5", b'"x"', b"[5]", b'[{"a":1},null]'])
 def test_events_are_objects(event: bytes) -> None:
     """An event that is neither an object nor an array of objects ends the stream."""
     found = read(NATIVE, [sse(text("a"), event)])
@@ -512,7 +512,7 @@ def test_names_that_stand_twice() -> None:
     assert found.events == [{"a": 2}]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@table("form", FORMS)
 def test_a_large_event(form: Any) -> None:
     """An event over the limit ends the stream, and does not appear among what had arrived."""
     body = form(text("a"), text("x" * 500), text("b", finishReason="STOP"))
@@ -525,7 +525,7 @@ def test_a_large_event(form: Any) -> None:
     assert read(NATIVE, [body], event_limit=2000).error is None
 
 
-@pytest.mark.parametrize("size", [999, 199_999])
+@table("size", [999, 199_999])
 def test_much_without_blank_lines(size: int) -> None:
     """Events that no blank line divides may together have half of an event's largest size."""
     events = text("a" * size), text("b"), STOPPED
@@ -549,7 +549,7 @@ def test_truncated_streams() -> None:
     assert found.error.reason.startswith("an event cannot be read")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@table("form", FORMS)
 def test_a_stump_after_the_end(form: Any) -> None:
     """What is cut off after the answer is complete is forgiven, for nothing of it is lost."""
     stopped = text("b", finishReason="STOP")
@@ -681,9 +681,7 @@ def told(found: Read) -> tuple[Any, ...]:
     return found.events, found.complete, error and (str(error), error.error, error.chunks)
 
 
-@pytest.mark.parametrize(
-    ("name", "form"), CUTTABLE, ids=lambda value: getattr(value, "__name__", value)
-)
+@table(("name", "form"), CUTTABLE)
 def test_byte_by_byte(name: str, form: Any) -> None:
     """The same chunks and the same end come of a stream byte by byte."""
     dialect, events = {**WHOLE, **CUT_OFF}[name]
@@ -692,7 +690,7 @@ def test_byte_by_byte(name: str, form: Any) -> None:
     assert told(read(dialect, [bytes([byte]) for byte in body])) == told(whole)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@table("form", FORMS)
 def test_every_split_point(form: Any) -> None:
     """The same chunks and the same end come of a stream cut in two anywhere, even in a letter."""
     for events in (
