@@ -94,17 +94,17 @@ def _until_a_moment(_team: object, until: float = float("inf")) -> bool:
     return until < float("inf")
 
 
-def _is_post(_connection: object, method: str, *_: object, **__: object) -> bool:
-    return method == "POST"
+def _is_post(_socket: object, data: bytes | memoryview, *_: object) -> bool:
+    return bytes(data[:5]) == b"POST "
 
 
 def _is_picture(_source: object, target: object) -> bool:
     return str(target).endswith(".png")
 
 
-_CONNECTIONS = "muybridge.wire._requests_connections"
 _HTTP1 = "muybridge.wire.http1"
 _TRIO = "muybridge.wire.trio_transport:TrioStream"
+_BLOCKS = "muybridge.wire.http1.blocking:BlockingStream"
 _ASYNCIO = "muybridge.wire.asyncio_transport:AsyncioStream"
 _ON_TRIO = "muybridge.drivers.on_trio"
 _ON_ASYNCIO = "muybridge.drivers.on_asyncio"
@@ -141,36 +141,29 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
         "requests": Moment("socket:socket.connect"),
         **_async(Moment(f"{_HTTP1}.connections:first_that_answers")),
     },
-    "handshake": {
-        "requests": Moment("ssl:SSLSocket.do_handshake"),
-        **_async(Moment(f"{_HTTP1}.tls:TLSStream.handshake")),
-    },
-    "connection made": Moment(f"{_CONNECTIONS}:Connection.connect"),
-    "before the first byte": {
-        "requests": Moment(f"{_CONNECTIONS}:refuse_early_bytes"),
-        **_async(Moment(f"{_HTTP1}.connections:Connection.refuse_early_bytes")),
-    },
+    "handshake": Moment(f"{_HTTP1}.tls:TLSStream.handshake"),
+    "before the first byte": Moment(f"{_HTTP1}.connections:Connection.refuse_early_bytes"),
     "first byte": {
         "requests": Moment("socket:socket.send"),
         **_async(Moment(f"{_TRIO}.send"), Moment(f"{_ASYNCIO}.send")),
     },
-    "sending": Moment(f"{_CONNECTIONS}:Connection.request", _is_post),
+    "sending": Moment("socket:socket.send", _is_post),
     "exchange": Moment("muybridge.wire.exchange:Exchange.begin"),
     "no response yet": {
-        "requests": Moment(f"{_CONNECTIONS}:Reply.begin"),
+        "requests": Moment(f"{_BLOCKS}.receive"),
         **_async(Moment(f"{_TRIO}.receive"), Moment(f"{_ASYNCIO}.receive")),
     },
     "wait for bytes": {"trio": Moment(f"{_TRIO}.wait_readable")},
     "bytes from a socket": Moment(f"{_HTTP1}.socket_stream:SocketStream.receive"),
     "head": {
-        "requests": Moment(f"{_CONNECTIONS}:Incoming.readinto", skipped=1),
+        "requests": Moment(f"{_BLOCKS}.receive", skipped=1),
         **_async(Moment(f"{_TRIO}.receive", skipped=1), Moment(f"{_ASYNCIO}.receive", skipped=1)),
     },
     "body": {
-        "requests": Moment(f"{_CONNECTIONS}:Incoming.readinto", skipped=1),
+        "requests": Moment(f"{_BLOCKS}.receive", skipped=1),
         **_async(Moment(f"{_TRIO}.receive", skipped=1), Moment(f"{_ASYNCIO}.receive", skipped=1)),
     },
-    "body, before its first piece": Moment("muybridge.wire._response_body:Framing.pieces"),
+    "body, before its first piece": Moment(f"{_HTTP1}.response_reader:ResponseReader.read"),
     "response taken": Moment("muybridge_protocol.operations.create:Create.receive"),
     "asleep": {
         "requests": Moment(
@@ -192,7 +185,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     },
     "download": Moment(f"{_PART}.write"),
     "next chunk of a text": Moment("muybridge.drivers.text_calls:AsyncTextStream._next_chunk"),
-    "socket opened": Moment(f"{_HTTP1}.socket_stream:_open_socket"),
+    "socket opened": Moment(f"{_HTTP1}.socket_stream:open_socket"),
     "proxy chosen": Moment("muybridge.wire._environment:proxy_for"),
     "host looked at for a proxy": Moment("muybridge.wire._environment:is_loopback"),
     "error of a broken exchange chosen": Moment("muybridge.wire._network_errors:network_error"),

@@ -54,7 +54,7 @@ assert result.url == LINK, result
 LISTING = "print(json.dumps(sorted(sys.modules)))"
 
 FOREIGN = {
-    "trio", "h11", "httptools", "httpx2", "anyio", "asyncio", "sqlite3", "click", "rich", "PIL",
+    "trio", "h11", "httpx2", "anyio", "asyncio", "sqlite3", "click", "rich", "PIL",
     "av", "hypercorn", "pytest", "opentelemetry",
 }  # fmt: skip
 PARTS = {

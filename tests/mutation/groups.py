@@ -201,10 +201,11 @@ _ALL = (
             "muybridge.wire.exchange",
             "muybridge.wire.building",
             "muybridge.wire.requests_transport",
-            "muybridge.wire._requests_connections",
+            "muybridge.wire.http1.blocking",
             "muybridge.wire.http1.transport",
             "muybridge.wire.http1.connections",
             "muybridge.wire.http1.response_reader",
+            "muybridge.wire.http1.second_response",
             "muybridge.wire.http1.socket_stream",
             "muybridge.wire.http1.tls",
             "muybridge.wire.trio_transport",
@@ -505,20 +506,8 @@ EQUIVALENT: dict[_Key, str] = {
         "nobody gives it, and nobody prints its owner",
     ),
     **dict.fromkeys(
-        _swapped(
-            "muybridge.wire._requests_connections",
-            "return not self.will_close and not self.fp.peek(1)",
-            ("peek(1)", "peek(0)"),
-        ),
-        "peek reads what is there, however much it is asked for",
-    ),
-    **dict.fromkeys(
         _swapped(_BY_REQUESTS, "allow_redirects=False,", ("False", "True")),
         "the session follows no redirect in either case",
-    ),
-    **dict.fromkeys(
-        _swapped(_BY_REQUESTS, "exchange.end(is_whole=False)", ("False", "True")),
-        "there is no response by then, and without one the connection is closed",
     ),
     **dict.fromkeys(
         (

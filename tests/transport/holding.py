@@ -6,11 +6,11 @@ import select
 import socket
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 import moments
+from muybridge.wire.http1.blocking import BlockingStream
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.tls import TLSStream
@@ -18,13 +18,9 @@ from muybridge.wire.http1.tls import TLSStream
 
 def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], object]) -> None:
     """Let every transport call *until* with the socket before they send a request on a new one."""
-    connected, checked = moments.at("connection made"), moments.at("before the first byte", "trio")
-    connect, refuse = connected.value, checked.value
+    checked = moments.at("before the first byte")
+    refuse = checked.value
     held: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-
-    def connect_and_wait(connection: Any) -> None:
-        connect(connection)
-        until(connection.sock)
 
     def wait_and_refuse(connection: Connection) -> None:
         sock = socket_of(connection)
@@ -33,15 +29,14 @@ def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], objec
             until(sock)
         refuse(connection)
 
-    monkeypatch.setattr(*connected.place, connect_and_wait)
     monkeypatch.setattr(*checked.place, wait_and_refuse)
 
 
 def socket_of(connection: Connection) -> socket.socket:
-    """Return the socket of a connection under an event loop."""
+    """Return the socket of a connection."""
     stream = connection.stream
     carrier = stream.carrier if isinstance(stream, TLSStream) else stream
-    assert isinstance(carrier, SocketStream)
+    assert isinstance(carrier, SocketStream | BlockingStream)
     return carrier.sock
 
 

@@ -18,6 +18,8 @@ import attrs
 from muybridge.clock import Clock, SystemClock
 from muybridge.drivers.notes import note_outcome
 from muybridge.signals import Terminated, hold_interrupts, tell, waiting_for
+from muybridge.wire.async_transport import AsyncStreamedReply
+from muybridge.wire.http1.blocking import BlockingReply
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
@@ -233,9 +235,11 @@ class BlockingTransport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> _Stream:
+    ) -> AbstractAsyncContextManager[AsyncStreamedReply]:
         """Send *request* and hand over its response."""
-        return _Stream(self.transport.stream(request, timeout=timeout, authorization=authorization))
+        stream = self.transport.stream(request, timeout=timeout, authorization=authorization)
+        # Ours can be awaited as it is.
+        return stream if isinstance(stream, BlockingReply) else _Stream(stream)
 
     async def close(self) -> None:
         """Close every idle connection."""

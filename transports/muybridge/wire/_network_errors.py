@@ -46,7 +46,7 @@ def network_error(
     by_handler = [one for one in _chain(error, handled) if raised_by_handler(one)]
     if by_handler:
         # urllib3 gives its own exception the traceback of the one that it wraps.
-        raised = min(by_handler, key=_is_of_a_library)
+        raised = min(by_handler, key=lambda one: _package_of(one) in _READERS)
         raise raised from raised.__cause__
     if _is_of_the_network(error, any_library=any_library):
         return error
@@ -58,11 +58,12 @@ def _is_of_the_network(error: Exception, *, any_library: bool) -> bool:
     if kind.__module__ == "builtins":
         read = isinstance(error, _READING) and _package_below(error.__traceback__) in _READERS
         return isinstance(error, _NETWORK) or read
-    return any_library or _is_of_a_library(error)
+    return any_library or _package_of(error) in _LIBRARIES
 
 
-def _is_of_a_library(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] in _LIBRARIES
+def _package_of(error: BaseException) -> str:
+    """Return the package whose exception *error* is."""
+    return type(error).__module__.partition(".")[0]
 
 
 def _package_below(traceback: TracebackType | None) -> str:

@@ -22,9 +22,10 @@ from muybridge.wire._addressing import (
     refuse_to_show_key,
     split_url,
 )
+from muybridge.wire._content_coding import Inflation
 from muybridge.wire._environment import checked_proxy
+from muybridge.wire._framing import Framing, listed
 from muybridge.wire._network_errors import network_error
-from muybridge.wire._response_body import Framing, Inflation, listed, refuse_second_response
 from muybridge.wire.exchange import (
     PIECE,
     Exchange,
@@ -33,6 +34,7 @@ from muybridge.wire.exchange import (
     refuse_early_bytes,
     unread_bytes,
 )
+from muybridge.wire.http1.second_response import refuse_second_response
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
 from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # re-exported
@@ -74,6 +76,76 @@ class Opened:
     delimited: bool = False
 
 
+class Body:
+    """The body of a response: what it must be, and what it is without its content coding.
+
+    Args:
+        exchange: The record of the exchange. Making a `Body` records that the head has arrived.
+        head: The head of the response.
+        delimited: Whether the body is known to be as long as its headers say.
+
+    Raises:
+        Fault: The headers leave in doubt where the body ends, or the response to a paid request
+            has a coding that cannot be decoded.
+    """
+
+    def __init__(self, exchange: Exchange, head: HttpHead, *, delimited: bool = False) -> None:
+        self._exchange = exchange
+        self._missing: int | None = None
+        self._size = 0
+        request, exchange.status = exchange.request, head.status
+        self._inflation = Inflation.of(head, paid=request.paid)
+        if not delimited:
+            framing = Framing.of(request.method, head.status, listed(head))
+            self._missing = None if framing.bodiless else framing.length
+        exchange.phase, exchange.arrived = Phase.BODY, b""
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Decode *piece*, the next of the body; yield at most `PIECE` bytes at a time.
+
+        Raises:
+            Fault: The body violates its coding, or is larger than the request allows.
+        """
+        if not piece:
+            return
+        if self._missing is not None:
+            self._missing -= len(piece)
+        for part in (piece,) if self._inflation is None else self._inflation.feed(piece):
+            self._exchange.keep(part)
+            self._size += len(part)
+            limit = self._exchange.request.body_limit
+            if limit is not None and self._size > limit:
+                raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
+            yield part
+
+    def end(self) -> None:
+        """Record the end of the body.
+
+        Raises:
+            Fault: It is incomplete: some libraries accept any end as the end.
+        """
+        if self._missing is not None and self._missing > 0:
+            raise Fault(Reason.TRUNCATED, f"the body ended {self._missing} bytes early")
+        if self._inflation is not None:
+            self._inflation.end()
+
+
+def decoded(exchange: Exchange, opened: Opened) -> Iterator[bytes]:
+    """Record that the head has arrived, and return the decoded body.
+
+    Raises:
+        Fault: As `Body`; and, while reading, the body ended early or cannot be decoded.
+    """
+    body = Body(exchange, opened.head, delimited=opened.delimited)
+
+    def pieces() -> Iterator[bytes]:
+        for piece in opened.pieces:
+            yield from body.feed(piece)
+        body.end()
+
+    return pieces()
+
+
 class Reply:
     """The context that a blocking transport's `stream` returns.
 
@@ -100,7 +172,6 @@ class Reply:
         self._authorization = authorization
         self._opened: Opened | None = None
         self._body: Iterator[bytes] = iter(())
-        self._size = 0
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self._exchange.request!r}>"
@@ -154,24 +225,19 @@ class Reply:
         try:
             exchange.remaining()
             opened = self._opened = self._send(exchange, authorization)
-            exchange.status, self._head = opened.head.status, opened.head
-            self._body = _decoded(exchange.request, opened)
-            exchange.phase, exchange.arrived = Phase.BODY, b""
+            self._head = opened.head
+            self._body = decoded(exchange, opened)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(error, handled)
         return None
 
     def _next(self, handled: BaseException | None) -> bytes | TransportFailure:
         """Return the next piece, empty at the end of the body, or what went wrong."""
-        exchange, limit = self._exchange, self._exchange.request.body_limit
+        exchange = self._exchange
         try:
             piece = next(self._body, b"")
-            self._size += len(piece)
-            exchange.keep(piece)
-            if limit is not None and self._size > limit:
-                raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")  # noqa: TRY301  # all failures take one path
             if not piece and self._opened is not None:
-                refuse_second_response(exchange, self._head, lambda: unread_bytes(exchange.sock))
+                refuse_second_response(exchange, lambda: unread_bytes(exchange.sock))
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(error, handled)
         if not piece:
@@ -250,37 +316,5 @@ def fields_of(
     return [(name, value.encode("latin-1")) for name, value in fields]
 
 
-def _decoded(request: HttpRequest, opened: Opened) -> Iterator[bytes]:
-    """Return the body without its content coding.
-
-    Raises:
-        Fault: The headers are ambiguous about where the body ends; or, while reading, the body
-            ended early or cannot be decoded.
-    """
-    inflation = Inflation.of(opened.head, paid=request.paid)
-    whole: Iterator[bytes] = filter(None, opened.pieces)
-    if not opened.delimited:
-        framing = Framing.of(request.method, opened.head.status, listed(opened.head))
-        if framing.length is not None and not framing.bodiless:
-            whole = _counted(whole, framing.length)
-    return whole if inflation is None else _inflated(whole, inflation)
-
-
-def _counted(pieces: Iterator[bytes], length: int) -> Iterator[bytes]:
-    """Yield *pieces*, which must add up to *length*: some libraries accept any end as the end."""
-    missing = length
-    for piece in pieces:
-        missing -= len(piece)
-        yield piece
-    if missing > 0:
-        raise Fault(Reason.TRUNCATED, f"the body ended {missing} bytes early")
-
-
 def _left() -> bytes:
     raise Fault(Reason.CLOSED, "the exchange was left before its end")
-
-
-def _inflated(pieces: Iterator[bytes], inflation: Inflation) -> Iterator[bytes]:
-    for piece in pieces:
-        yield from inflation.feed(piece)
-    inflation.end()

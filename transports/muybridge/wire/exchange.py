@@ -74,6 +74,7 @@ class Exchange:
         wrappers: Exceptions in which a library wraps those of the operating system.
         clock: Returns the time in seconds. The default is the monotonic clock; event loops may
             have their own.
+        any_library: Whether exceptions of unknown libraries count as network errors.
 
     Attributes:
         deadline: When the exchange must end, by the clock.
@@ -95,6 +96,7 @@ class Exchange:
     timeout: float
     wrappers: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = attrs.field(factory=lambda: time.monotonic)
+    any_library: bool = True
     deadline: float = attrs.field(init=False)
     phase: Phase = attrs.field(default=Phase.RESOLVE, init=False)
     proxy: str | None = attrs.field(default=None, init=False)
@@ -110,11 +112,6 @@ class Exchange:
 
     def __attrs_post_init__(self) -> None:
         self.deadline = self.clock() + self.timeout
-
-    @property
-    def any_library(self) -> bool:
-        """Whether exceptions of unknown libraries count as network errors."""
-        return True
 
     def remaining(self, most: float | None = None) -> float:
         """Return how many seconds the next step may take, at most *most*.

@@ -75,9 +75,6 @@ class TrioTransport(Http1Transport):
     (`HttpRequest.public_host_only`), this is checked on the very addresses that are connected to,
     except where a proxy makes the connection.
 
-    The head of a response is read more strictly than by `RequestsTransport`: it is malformed if its
-    lines end without a carriage return, or if it states its length twice.
-
     A shielded exchange (`HttpRequest.shielded`) cannot be cancelled, within its timeout, from the
     first byte of the request to the last byte of the response. It can be cancelled before that,
     and the last checkpoint is right before the first byte.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from muybridge.signals import raised_by_handler
 from muybridge.wire._addressing import Origin, check_addresses, request_head
-from muybridge.wire._proxy import Proxy, TunnelReply
 from muybridge.wire.exchange import (
     TIME_IS_UP,
     Exchange,
@@ -22,6 +22,9 @@ from muybridge.wire.http1.socket_stream import numeric_addresses
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import Phase, Reason
+
+if TYPE_CHECKING:
+    from muybridge.wire._proxy import Proxy
 
 
 @attrs.define(eq=False, repr=False)
@@ -146,6 +149,8 @@ async def _secure(
 
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. It sees nothing of the request itself."""
+    from muybridge.wire._proxy import TunnelReply  # noqa: PLC0415  most have no proxy
+
     authority = f"{origin.host}:{origin.port}"
     fields = (("Host", authority), *proxy.fields)
     rest = memoryview(request_head("CONNECT", authority, fields))

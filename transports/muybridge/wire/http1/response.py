@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -22,11 +22,11 @@ import attrs
 
 from muybridge.wire._addressing import fields_to_send, request_head
 from muybridge.wire._network_errors import network_error
-from muybridge.wire._response_body import refuse_second_response
 from muybridge.wire.exchange import PIECE, TIME_IS_UP, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
 from muybridge.wire.http1.connections import Connection, connect
 from muybridge.wire.http1.response_reader import ResponseReader
+from muybridge.wire.http1.second_response import refuse_second_response
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
 from muybridge.wire.transport import TransportError
@@ -117,19 +117,22 @@ class Reply:
         """Send the request and read the head of the response, or return what went wrong."""
         handled = sys.exception()
         self._reader = ResponseReader(self._request.method, paid=self._request.paid)
-        exchange = self._exchange = Exchange(self._request, self._timeout, clock=self._loop.now)
+        exchange = self._exchange = self._new_record()
         try:
-            target = self._find_route()
-            await self._connect(exchange)
-            is_shielded = self._request.shielded
-            if is_shielded:
-                # The last moment at which a cancellation costs nothing.
-                await self._loop.checkpoint()
-            seconds, conversing = exchange.remaining(), self._converse(exchange, target)
-            await self._loop.within(seconds, TIME_IS_UP, conversing, shielded=is_shielded)
+            await self._ask(exchange, self._find_route())
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return None
+
+    async def _ask(self, exchange: Exchange, target: str) -> None:
+        """Connect, send the request, and read the head of the response."""
+        await self._connect(exchange)
+        is_shielded = self._request.shielded
+        if is_shielded:
+            # The last moment at which a cancellation costs nothing.
+            await self._loop.checkpoint()
+        seconds, conversing = exchange.remaining(), self._converse(exchange, target)
+        await self._loop.within(seconds, TIME_IS_UP, conversing, shielded=is_shielded)
 
     async def _next(self) -> bytes | TransportFailure:
         """Return the next piece, empty at the end of the body, or what went wrong."""
@@ -143,10 +146,14 @@ class Reply:
                     return self._counted(exchange, piece)
                 if not reader.complete:
                     reader.feed(await self._receive_in_time(exchange))
-            self._finish(exchange)
+            if self._connection is not None:
+                self._finish(exchange)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return b""
+
+    def _new_record(self) -> Exchange:
+        return Exchange(self._request, self._timeout, clock=self._loop.now, any_library=False)
 
     def _find_route(self) -> str:
         """Find the route, and return the request target."""
@@ -184,11 +191,7 @@ class Reply:
 
     async def _send(self, exchange: Exchange, target: str) -> None:
         connection = self._in_use()
-        # Removed, so that nothing keeps the key once it has been sent.
-        authorization, self._authorization = self._authorization, None
-        fields = [*fields_to_send(self._request, self._route.origin), *self._route.proxy_fields]
-        if authorization is not None:
-            fields.append(("Authorization", authorization))
+        fields = (*self._fields(), *self._route.proxy_fields)
         head = request_head(self._request.method, target, fields)
         rest = memoryview(head + (self._request.body or b""))
         exchange.begin()
@@ -203,6 +206,15 @@ class Reply:
         except OSError as error:
             stream = connection.stream
             exchange.send_failed(error, stream.engine if isinstance(stream, TLSStream) else stream)
+
+    def _fields(self) -> Iterable[tuple[str, str]]:
+        """Return the header fields to send."""
+        # Removed, so that nothing keeps the key once it has been sent.
+        authorization, self._authorization = self._authorization, None
+        fields = fields_to_send(self._request, self._route.origin)
+        if authorization is not None:
+            fields.append(("Authorization", authorization))
+        return fields
 
     async def _receive(self, exchange: Exchange) -> bytes:
         try:
@@ -234,7 +246,7 @@ class Reply:
     def _finish(self, exchange: Exchange) -> None:
         """Keep the connection if it can be used again."""
         reader = self._reader
-        refuse_second_response(exchange, self.head, self._unread)
+        refuse_second_response(exchange, self._unread)
         is_clean = not (reader.is_followed or exchange.ended or exchange.send_error)
         if self._connection and reader.keeps_alive and is_clean and not self._is_spare:
             self._route.keep(self._connection)
@@ -252,7 +264,8 @@ class Reply:
     ) -> TransportFailure:
         """Return what *error* means for the exchange; raise it if it is not a network error."""
         self._close()
-        return exchange.failure(network_error(error, handled))
+        failed = network_error(error, handled, any_library=exchange.any_library)
+        return exchange.failure(failed)
 
     def _close(self) -> None:
         self._authorization = None

@@ -28,10 +28,14 @@ from httptools import (
     HttpResponseParser,
 )
 
-from muybridge.wire._response_body import LARGE_PIECE, Framing, Inflation, listed
+from muybridge.wire._content_coding import Inflation
+from muybridge.wire._framing import Framing, listed
 from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
 
+_LARGE_PIECE: Final = 256 * 1024
+"""The most bytes to read at a time from a body of known length. In pieces of 64 KiB, a download
+takes a third longer."""
 _OVERHEAD_LIMIT: Final = 64 * 1024
 """The most bytes of a head, of a line of a chunked body, or of its trailer."""
 _MOST_FIELDS: Final = 100
@@ -82,7 +86,7 @@ class ResponseReader:
     @property
     def wanted(self) -> int:
         """The most bytes to receive next."""
-        return PIECE if self._missing is None else min(self._missing, LARGE_PIECE)
+        return PIECE if self._missing is None else min(self._missing, _LARGE_PIECE)
 
     def feed(self, data: bytes) -> None:
         """Take the bytes that arrived next, or none at the end of the connection.

@@ -63,7 +63,7 @@ class SocketStream(ABC):
         Raises:
             OSError: The connection could not be opened, or not in time.
         """
-        stream = cls(_open_socket(address))
+        stream = cls(open_socket(address))
         try:
             try:
                 stream.sock.connect(address[4])
@@ -100,7 +100,7 @@ def numeric_addresses(host: str, port: int) -> Sequence[Address]:
     return ()
 
 
-def _open_socket(address: Address) -> socket.socket:
+def open_socket(address: Address) -> socket.socket:
     """Return a socket that does not block, to connect to *address*."""
     family, kind, protocol, *_ = address
     sock = socket.socket(family, kind, protocol)
