@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Callable, Generator
@@ -12,6 +13,7 @@ import pytest
 import requests
 import requests_mock
 import responses
+import urllib3
 import vcr
 import yaml
 
@@ -111,6 +113,20 @@ def test_a_mocked_failure(studio: Studio, error: type[Exception]) -> None:
     assert mocker.call_count == 1
 
 
+def test_a_replaced_part_of_urllib3(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A create that fails in what replaces urllib3's sending may have been sent."""
+    calls: list[object] = []
+
+    def urlopen(*arguments: object, **_: object) -> None:
+        calls.append(arguments)
+        raise ConnectionResetError(errno.ECONNRESET, "lost")
+
+    monkeypatch.setattr(urllib3.HTTPConnectionPool, "urlopen", urlopen)
+    with pytest.raises(muybridge.CreateAmbiguous):
+        studio.client.create(IMAGE)
+    assert (len(calls), studio.posts) == (1, 0)
+
+
 @pytest.mark.parametrize("mock", [by_requests_mock, by_responses, by_vcrpy])
 def test_afterwards(studio: Studio, mock: Mock, tmp_path: Path) -> None:
     """When the mock is gone, requests go to the service again."""
@@ -130,6 +146,7 @@ def test_recording(studio: Studio, tmp_path: Path) -> None:
             return studio.client.download(result, tmp_path).read_bytes()
 
     assert run() == PICTURE
+    assert b"GET /picture.png?signature=1 " in studio.server.received
     for saved in tmp_path.glob("*.png"):
         saved.unlink()
     arrived = len(studio.server.received)

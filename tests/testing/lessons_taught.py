@@ -304,8 +304,14 @@ ROWS: list[Row] = [
     (receiving.LeavesChunks, "test_chunks", {}, ["the body b", "found: b'10\\r\\n"]),
     (
         receiving.GuessesAtFraming,
+        "test_never_whole",
+        {"name": "a length of letters"},
+        ["a response of status 200", "the strictest setting of the parser"],
+    ),
+    (
+        receiving.GuessesAtFraming,
         "test_ambiguous_framing",
-        {"whole": b"HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\n{}"},
+        {},
         ["a response of status 200", CAN_DECLARE.format("refuses_ambiguous_framing")],
     ),
     (

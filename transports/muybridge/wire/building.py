@@ -92,12 +92,14 @@ class Body:
     def __init__(self, exchange: Exchange, head: HttpHead, *, delimited: bool = False) -> None:
         self._exchange = exchange
         self._missing: int | None = None
+        self._is_chunked = False
         self._size = 0
         request, exchange.status = exchange.request, head.status
         self._inflation = Inflation.of(head, paid=request.paid)
         if not delimited:
             framing = Framing.of(request.method, head.status, listed(head))
             self._missing = None if framing.bodiless else framing.length
+            self._is_chunked = framing.chunked
         exchange.phase, exchange.arrived = Phase.BODY, b""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
@@ -126,6 +128,8 @@ class Body:
         """
         if self._missing is not None and self._missing > 0:
             raise Fault(Reason.TRUNCATED, f"the body ended {self._missing} bytes early")
+        if self._is_chunked and self._exchange.ended:  # nobody needs it to find the last chunk
+            raise Fault(Reason.TRUNCATED, "the chunked body ended early")
         if self._inflation is not None:
             self._inflation.end()
 
