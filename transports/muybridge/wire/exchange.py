@@ -344,11 +344,12 @@ def took_nothing(carrier: object, error: Exception) -> bool:
     have written a part, and a signal handler may raise after everything was sent.
 
     Args:
-        carrier: The socket or stream that was written to.
+        carrier: The socket, TLS engine or stream that was written to.
         error: What the call raised.
     """
     told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
-    return told and not isinstance(carrier, ssl.SSLSocket) and not raised_by_handler(error)
+    is_tls = isinstance(carrier, ssl.SSLSocket | ssl.SSLObject)
+    return told and not is_tls and not raised_by_handler(error)
 
 
 def reason_of(error: Exception) -> Reason:
