@@ -70,6 +70,7 @@ PARTS = {
             "observability",
             "purchases",
             "testing",
+            "verbs",
             "workers",
         )
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from muybridge.cli.exit_codes import INTERRUPTED, OF_A_SIGNAL
 from muybridge.cli.standard_streams import guard_streams
@@ -38,8 +39,7 @@ def _run() -> None:
 
 
 def _report_interrupted(code: int) -> None:
-    from contextlib import suppress  # noqa: PLC0415  needed only here
-    from json import dumps  # noqa: PLC0415  the same
+    from json import dumps  # noqa: PLC0415  needed only here
 
     print("error: Interrupted.", file=sys.stderr)  # noqa: T201  there is nothing else to print with
     if "--json" in sys.argv:

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 import click
 
+from muybridge import batch as batches
+from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
+from muybridge.batch.opening import LOCAL
+from muybridge.batch.runner_files import processes_at_work
 from muybridge.batch.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
+from muybridge.cli import options
 from muybridge.cli.batch_decisions import ambiguous, resolve
 from muybridge.cli.batch_manifest import manifest
 from muybridge.cli.batch_places import in_database, in_folder
@@ -47,31 +51,14 @@ from muybridge.cli.invocation import (
     Invocation,
     pass_invocation,
 )
-from muybridge.cli.options import (
-    BATCH_WAITING,
-    CONNECTION,
-    INSECURE_DOWNLOADS,
-    JSON,
-    JSON_LINES,
-    LIMITS,
-    PRICES,
-    SIDECAR,
-    at_once,
-    local,
-    rate_limit,
-)
 from muybridge.cli.spending import LIMIT_NAMES
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
 from muybridge.cli.workers import submit
-from muybridge.configuration import BASE_URL_VARIABLE, find_address
 from muybridge.signals import ignoring_signals
 from muybridge_protocol.errors import InvalidAddress, LocalError
+from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.service import Service
-
-if TYPE_CHECKING:
-    from muybridge.batch import Preview, Report
-    from muybridge_protocol.estimates import PriceList
 
 
 @click.group(
@@ -93,20 +80,20 @@ for _one in (ambiguous, manifest, resolve, submit):
 
 @batch.command(
     params=[
-        JSON_LINES,
-        *BATCH_WAITING,
-        PRICES,
-        *LIMITS,
-        SIDECAR,
-        INSECURE_DOWNLOADS,
-        *CONNECTION,
+        options.JSON_LINES,
+        *options.BATCH_WAITING,
+        options.PRICES,
+        *options.LIMITS,
+        options.SIDECAR,
+        options.INSECURE_DOWNLOADS,
+        *options.CONNECTION,
     ]
 )
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--out", required=True, metavar="DIR", help="The folder of the batch.", shell_complete=files
 )
-@at_once("--concurrency", 4, "tasks in progress")
+@options.at_once("--concurrency", 4, "tasks in progress")
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -116,10 +103,10 @@ for _one in (ambiguous, manifest, resolve, submit):
 @click.option(
     "--dedupe", is_flag=True, help="Let identical requests share one task, which is paid for once."
 )
-@rate_limit
+@options.rate_limit
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--yes", is_flag=True, help="Send without asking.")
-@local
+@options.local
 @pass_invocation
 @click.pass_context
 def run(
@@ -220,8 +207,6 @@ class _Chosen:
 
     def preview(self) -> Preview:
         """Return what would be sent."""
-        from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
         return batches.preview(
             self.file,
             self.out,
@@ -238,8 +223,6 @@ class _Chosen:
 def _run(chosen: _Chosen) -> Report:
     """Run the batch, and show what happens meanwhile."""
     invocation = chosen.invocation
-    from muybridge import batch as batches  # noqa: PLC0415  the same
-
     with ExitStack() as stack:
         try:
             client = invocation.open_client(stack)
@@ -281,8 +264,6 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
     Raises:
         KeyboardInterrupt: *interrupt* itself, if it arrived before the batch started.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
     try:
         return batches.status(out)
     except JournalMissing:
@@ -290,7 +271,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
         raise interrupt from None
 
 
-@batch.command(params=[JSON])
+@batch.command(params=[options.JSON])
 @in_folder
 @in_database
 @pass_invocation
@@ -304,8 +285,6 @@ def status(
     those that need a decision, and strays replaces sheet; budgets is added if the batch has a
     budget, and out if it has a place for results.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
     with journal_errors(context, invocation):
         if journal is not None:
             shared = batches.shared_status(batches.SharedBatch(journal, folder))
@@ -317,8 +296,6 @@ def status(
 
 def _check_file_too(file: str | None, error: LocalError) -> None:
     """Report problems with the items of *file* together with *error*."""
-    from muybridge.batch.items import BatchProblem, InvalidBatch, read_items  # noqa: PLC0415  it loads the families
-
     if file is None:
         return
     try:
@@ -370,8 +347,6 @@ def _finish(
 
 def _at_work(out: str) -> str:
     """Return which other processes are at work on the batch in *out*, or ""."""
-    from muybridge.batch.runner_files import processes_at_work  # noqa: PLC0415  it loads the HTTP libraries
-
     with suppress(JournalUnusable):  # the run itself reports that
         return _named(processes_at_work(Path(out, FOLDER)))
     return ""
@@ -432,8 +407,6 @@ def _at_its_service(connection: Connection, folder: str) -> Connection:
 
     Those that lead there already stay as they are, and so do all if its journal cannot be read.
     """
-    from muybridge.batch.opening import LOCAL  # noqa: PLC0415  it loads the HTTP libraries
-
     try:
         with SqliteJournal(Path(folder), check=False, writes=False) as journal:
             service = journal.service
@@ -454,10 +427,6 @@ def _at_its_service(connection: Connection, folder: str) -> Connection:
 def _is_address_of(service: str, connection: Connection) -> bool:
     """Whether *connection* leads to *service*, with all that this takes."""
     try:
-        known = Service(
-            base_url=find_address(connection.base_url, BASE_URL_VARIABLE),
-            allow_plain_http=connection.allow_plain_http,
-        )
+        return connection.service().base_url == service
     except InvalidAddress:
         return False
-    return known.base_url == service

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 import click
 
+from muybridge import batch as batches
+from muybridge.batch import Entry
 from muybridge.cli.batch_places import in_database, in_folder, place_of, words_of
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.batch_reports import journal_errors, say_how_to_decide, say_reasons
@@ -15,9 +16,6 @@ from muybridge.cli.options import JSON
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, document, say
 from muybridge_protocol.records.json import read_object
-
-if TYPE_CHECKING:
-    from muybridge.batch import Entry
 
 
 @click.command(params=[JSON])
@@ -37,8 +35,6 @@ def ambiguous(
     With --json: for each item, one JSON object per line {number, name, family, state, candidate_id,
     reason, request}.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
     if csv and invocation.presentation.json:
         raise click.UsageError("give one of --csv and --json")
     place = place_of(folder, journal)
@@ -106,8 +102,6 @@ def resolve(
 
     With --json: {ok, item: {number, name, state, ...}}, or with --from {ok, items: [...]}.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
     single = (adopt is not None) + abandon + resubmit
     if table is not None and (item is not None or single):
         raise click.UsageError("give either --from FILE or an ITEM with a decision")

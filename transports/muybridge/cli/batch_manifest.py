@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from muybridge import batch as batches
 from muybridge.cli.batch_places import in_database, in_folder, place_of
 from muybridge.cli.batch_reports import journal_errors
 from muybridge.cli.invocation import Invocation, pass_invocation
@@ -41,8 +42,6 @@ def manifest(
 
     With --json: {ok, file}.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
     if output == "-" and invocation.presentation.json:
         raise click.UsageError("give one of --output - and --json")
     place = place_of(folder, journal)

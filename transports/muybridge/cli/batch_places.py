@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from muybridge.batch import SharedBatch
+from muybridge.batch.shared import Place
 from muybridge.cli.options import JOURNAL
-
-if TYPE_CHECKING:
-    from muybridge.batch.shared import Place
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,8 +28,6 @@ def in_database(command: Command) -> Command:
 
 def place_of(folder: str, journal: str | None) -> Place:
     """Return the batch that the argument and the option name."""
-    from muybridge.batch import SharedBatch  # noqa: PLC0415  only where it is needed
-
     return folder if journal is None else SharedBatch(journal, folder)
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from muybridge.batch import Preview
 from muybridge.cli.exit_codes import NOT_SENT
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import message_console, say, show
+from muybridge.cli.totals import plain, remarks, totals_record, totals_table
+from muybridge.ledger import BudgetUse
+from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.records.convert import attributes
-
-if TYPE_CHECKING:
-    from muybridge.batch import Preview
-    from muybridge.ledger import BudgetUse
-    from muybridge_protocol.estimates import PriceList
 
 
 def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | None) -> None:
     """Report what would be sent."""
-    from muybridge.cli.totals import totals_record, totals_table  # noqa: PLC0415  it loads the estimates
-
     if invocation.presentation.json:
         counts = attributes(preview, "sends", "joins", "left")
         counts |= {"counts": dict(preview.counts)}
@@ -44,8 +41,6 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
         click.exceptions.Exit: The answer is no. Nothing was sent.
         KeyboardInterrupt: A signal took the place of the answer.
     """
-    from muybridge.cli.totals import totals_table  # noqa: PLC0415  it loads the estimates
-
     message_console().print(totals_table(preview.totals))
     _say_rest(preview, prices)
     number = "1 new request" if preview.sends == 1 else f"{preview.sends} new requests"
@@ -67,8 +62,6 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
 
 def budget_records(use: BudgetUse) -> Iterator[dict[str, Any]]:
     """Yield a record for each limit of a budget. Money is text, as elsewhere."""
-    from muybridge.cli.totals import plain  # noqa: PLC0415  it loads the estimates
-
     for measure, limit in use.budget.limits.items():
         spent = use.spent[measure]
         yield {
@@ -81,8 +74,6 @@ def budget_records(use: BudgetUse) -> Iterator[dict[str, Any]]:
 
 def say_spent(use: BudgetUse) -> None:
     """Say what is spent of each limit of a budget."""
-    from muybridge.cli.totals import plain  # noqa: PLC0415  it loads the estimates
-
     for measure in use.budget.limits:
         spent = use.spent[measure]
         said = "an unknown amount" if spent is None else plain(spent)
@@ -90,8 +81,6 @@ def say_spent(use: BudgetUse) -> None:
 
 
 def _say_rest(preview: Preview, prices: PriceList | None) -> None:
-    from muybridge.cli.totals import remarks  # noqa: PLC0415  it loads the estimates
-
     for remark in remarks(preview.totals, prices):
         say(remark)
     if preview.counts:

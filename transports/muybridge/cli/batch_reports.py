@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Container, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
-from muybridge.batch.journal_entries import State
+from muybridge.batch import SharedReport
+from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalOutdated, JournalUnusable
+from muybridge.batch.port import Stray
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
@@ -28,11 +29,6 @@ from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import is_identifier, shown_id
-
-if TYPE_CHECKING:
-    from muybridge.batch import SharedReport
-    from muybridge.batch.journal_entries import Entry
-    from muybridge.batch.port import Stray
 
 ENDINGS = (
     (
@@ -114,7 +110,7 @@ def summary_record(
     """Return what a batch's last JSON object has, wherever its journal is."""
     return {
         "event": "summary",
-        "ok": code == DONE,
+        "ok": not code,
         "exit_code": code,
         "counts": dict(counts),
         "items": map(entry_record, entries),

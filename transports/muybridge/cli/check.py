@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli.connection import open_client
 from muybridge.cli.errors import in_options, report_problems
 from muybridge.cli.exit_codes import FAILED
 from muybridge.cli.family_help import FamilyCommand
@@ -41,20 +42,16 @@ _NO_KEY = "check-needs-no-key"
 @contextmanager
 def checking_client(invocation: Invocation) -> Generator[Client, None, None]:
     """Open a client that looks at media, without the key. Only a service nearby is known to it."""
-    from muybridge import Client, RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
-
-    with (
-        closing(RequestsTransport()) as transport,
-        Client(
-            _NO_KEY,
-            invocation.connection.unopened_service().base_url,
-            "",
-            transport=transport,
-            allow_insecure_downloads=invocation.connection.allow_insecure_downloads,
-        ) as client,
-        invocation.log(),
-    ):
-        yield client
+    connection = invocation.connection
+    with ExitStack() as stack, invocation.log():
+        yield open_client(
+            stack,
+            api_key=_NO_KEY,
+            base_url=connection.unopened_service().base_url,
+            text_base_url="",
+            allow_plain_http_proxy=False,
+            allow_insecure_downloads=connection.allow_insecure_downloads,
+        )
 
 
 def _check_command(family: Family) -> click.Command:

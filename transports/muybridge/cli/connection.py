@@ -6,16 +6,20 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
 
+import muybridge.local  # it imports on use, and says how to install what is missing
 from muybridge.configuration import BASE_URL_VARIABLE, LIMIT_VARIABLES, find_address
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge import Client
 
 PERMISSIONS: Final = ("allow_plain_http", "allow_plain_http_proxy", "allow_insecure_downloads")
 """The options that allow what is not safe."""
@@ -61,31 +65,36 @@ class Connection:
         return WAIT_TIMEOUT if self.timeout is None else self.timeout
 
     def settings(self, stack: ExitStack, *, text: bool) -> dict[str, Any]:
-        """Return a client's arguments, and start the embedded service if it is to be used.
+        """Return arguments of `open_client`, and start the embedded service if it is to be used.
 
         Args:
-            stack: Stops that service and closes the transport.
+            stack: Stops that service.
             text: Whether the client is for text alone, or for everything else. The environment's
                 address of the other one is ignored.
         """
-        from muybridge import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
-
         settings: dict[str, Any] = {
             "api_key": self.read_key(),
             "base_url": "" if text else self.base_url,
             "text_base_url": self.text_base_url if text else "",
-            **attributes(self, "allow_plain_http", "allow_insecure_downloads", "poll_interval"),
+            **attributes(self, *PERMISSIONS, "poll_interval"),
         }
         if self.local:
-            from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
-
             stack.enter_context(_without_ledger())
-            service = stack.enter_context(LocalService(speed=_LOCAL_SPEED))
+            service = stack.enter_context(muybridge.local.LocalService(speed=_LOCAL_SPEED))
             settings |= attributes(service, "api_key", "base_url", "text_base_url")
             settings["poll_interval"] = self.poll_interval or _LOCAL_POLL_INTERVAL
-        transport = RequestsTransport(allow_plain_http_proxy=self.allow_plain_http_proxy)
-        stack.callback(transport.close)
-        return {**settings, "transport": transport}
+        return settings
+
+    def service(self) -> Service:
+        """Return the service of the options and the environment.
+
+        Raises:
+            InvalidAddress: Its address cannot be used.
+        """
+        return Service(
+            base_url=find_address(self.base_url, BASE_URL_VARIABLE),
+            allow_plain_http=self.allow_plain_http,
+        )
 
     def unopened_service(self) -> Service:
         """Return the service for a command that sends it nothing, and needs no address.
@@ -128,6 +137,21 @@ class Connection:
                 f"--api-key-file: {error.strerror}. Give the name of a file that has the API key "
                 "in it, not the key itself. The value is not shown."
             ) from None
+
+
+def open_client(stack: ExitStack, *, allow_plain_http_proxy: bool, **settings: Any) -> Client:
+    """Return a client on a transport of its own.
+
+    Args:
+        stack: Closes both.
+        allow_plain_http_proxy: As for the transport.
+        settings: The client's other arguments.
+    """
+    from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
+
+    transport = RequestsTransport(allow_plain_http_proxy=allow_plain_http_proxy)
+    stack.callback(transport.close)
+    return stack.enter_context(Client(transport=transport, **settings))
 
 
 def option_of(attribute: str) -> str:

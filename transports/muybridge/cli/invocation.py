@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO, TypeVar
 import attrs
 import click
 
-from muybridge.cli.connection import Connection
+from muybridge.cli.connection import Connection, open_client
 from muybridge.cli.course import Course
 from muybridge.cli.presentation import Presentation
 from muybridge.cli.progress import Progress, showing_progress
@@ -124,8 +124,6 @@ class Invocation:
             text: As for `client`.
             more: Further arguments of the client.
         """
-        from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
-
         connection, spending = self.connection, self.spending
         settings: dict[str, Any] = {
             **connection.settings(stack, text=text),
@@ -133,7 +131,7 @@ class Invocation:
             "ledger": None if connection.local else spending.ledger,
             "prices": spending.read_prices(),
         }
-        return stack.enter_context(Client(**settings, **more))
+        return open_client(stack, **settings, **more)
 
     def log(self) -> AbstractContextManager[None]:
         """Return a context in which each request and response is logged on stderr, if verbose."""

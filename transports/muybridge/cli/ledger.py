@@ -13,16 +13,15 @@ from muybridge.cli.connection import words_of
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, LEDGER
-from muybridge.cli.terminal import document, say, show
+from muybridge.cli.terminal import document, say, show, table
+from muybridge.cli.totals import plain, shown, sum_record
+from muybridge.ledger import Entry, Ledger, Measure, State
+from muybridge.ledger.spent import Group, Spent, spent_by_group
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from muybridge.ledger import Entry
-    from muybridge.ledger.ledger import Ledger
-    from muybridge.ledger.spent import Group, Spent
 
 _RECORDED = "requests are recorded only with a limit, a ledger, a name (once) or dedupe"
 """Which requests are in a ledger."""
@@ -43,9 +42,6 @@ def spent(invocation: Invocation) -> None:
     unknown}, pictures, seconds, calls, cost}], ambiguous: [{key, time, family, model, state, once,
     reason, candidate_id, task_id}]}; unknown counts the requests that known leaves out.
     """
-    from muybridge.ledger import State  # noqa: PLC0415  it loads the ledger
-    from muybridge.ledger.spent import spent_by_group  # noqa: PLC0415  the same
-
     books = invocation.spending.open_ledger()
     entries = [*books.entries()]
     groups = spent_by_group(entries)
@@ -148,43 +144,29 @@ def resolve(
 
 
 def _table(groups: dict[Group, Spent]) -> Table:
-    from rich.table import Table  # noqa: PLC0415  only a table needs it
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("Day", "Family", "Model", "Requests", "Pictures", "Seconds", "Cost", ""):
-        table.add_column(heading, overflow="fold")
+    found = table("Day", "Family", "Model", "Requests", "Pictures", "Seconds", "Cost", "")
     for group, one in groups.items():
         names = (group.day.isoformat(), group.family or "?", group.model)
-        table.add_row(*names, *_cells(one), _SHOWN[group.state])
-    return table
+        found.add_row(*names, *_cells(one), _SHOWN[group.state])
+    return found
 
 
 def _list(entries: Iterable[Entry]) -> Table:
-    from rich.table import Table  # noqa: PLC0415  only a table needs it
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("Time (UTC)", "Family", "Model", "State", "Task", "Name"):
-        table.add_column(heading, overflow="fold")
+    found = table("Time (UTC)", "Family", "Model", "State", "Task", "Name")
     for entry in entries:
         task = "" if entry.task is None else shown_id(entry.task.id)
         cells = (_time(entry), entry.family or "?", entry.model, str(entry.state), task)
-        table.add_row(*cells, entry.name or "")
-    return table
+        found.add_row(*cells, entry.name or "")
+    return found
 
 
 def _cells(one: Spent) -> Iterator[str]:
-    from muybridge.cli.totals import shown  # noqa: PLC0415  it loads the estimates
-    from muybridge.ledger import Measure  # noqa: PLC0415  it loads the ledger
-
     yield str(one.requests)
     for measure in (Measure.PICTURES, Measure.SECONDS, Measure.COST):
         yield shown(one.amounts[measure])
 
 
 def _record(group: Group, one: Spent) -> dict[str, Any]:
-    from muybridge.cli.totals import plain, sum_record  # noqa: PLC0415  it loads the estimates
-    from muybridge.ledger import Measure  # noqa: PLC0415  it loads the ledger
-
     sums: dict[str, Any] = {str(name): sum_record(one.amounts[name]) for name in Measure}
     cost = one.amounts[Measure.COST]
     sums["cost"] = {"known": plain(cost.known), "unknown": cost.unknown}

@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from shutil import copyfileobj
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import click
@@ -66,6 +64,9 @@ def _target(invocation: Invocation) -> Generator[Target | None, None, None]:
     if output != STDOUT:
         yield output
         return
+    from shutil import copyfileobj  # noqa: PLC0415  most commands save to a path
+    from tempfile import TemporaryFile  # noqa: PLC0415  it takes 10 ms to load
+
     with TemporaryFile() as file:
         yield file
         file.seek(0)

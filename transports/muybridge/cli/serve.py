@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+# The package imports on use, and says how to install what is missing.
+from muybridge import local
 from muybridge.cli import suggestions
 from muybridge.cli.connection import Connection
 from muybridge.cli.invocation import Invocation, pass_invocation
@@ -22,9 +24,6 @@ from muybridge.configuration import (
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import check_key
-
-if TYPE_CHECKING:
-    from muybridge.local import LocalService
 
 
 @click.command(params=[JSON])
@@ -67,15 +66,13 @@ def serve(
 
     With --json: {ok, base_url, text_base_url, api_key}; the key is null if it is in a file.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    # From the package, which says how to install what is missing.
-    from muybridge import local  # noqa: PLC0415  an extra of its own
     from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
 
     given = Connection(api_key_file=api_key_file).read_key()
     if not is_loopback(host):
         say(f"warning: other machines can connect to {host}, and the key is sent unencrypted")
 
-    def ready(service: LocalService) -> None:
+    def ready(service: local.LocalService) -> None:
         say(
             f"serving on {service.base_url} (open it in a browser to see the tasks); Ctrl-C stops "
             "it"
@@ -117,7 +114,6 @@ def _read(answers: str | None) -> tuple[Any, ...]:
     Raises:
         click.UsageError: It cannot be read, or is wrong.
     """
-    from muybridge import local  # noqa: PLC0415  an extra of its own
     from muybridge_protocol.emulator import InvalidScript  # noqa: PLC0415  no other command needs it
 
     if answers is None:

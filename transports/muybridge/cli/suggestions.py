@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.media_urls import MediaUrl
@@ -39,8 +40,6 @@ def families(
     typed: str,
 ) -> list[CompletionItem]:
     """Suggest families."""
-    from muybridge_protocol.families import FAMILIES  # noqa: PLC0415  as above
-
     return _starting(typed, ((name, "") for name in (*FAMILIES, "text")))
 
 

@@ -20,7 +20,7 @@ from muybridge.cli.family_help import (
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
-from muybridge.cli.terminal import answer_path, document, show
+from muybridge.cli.terminal import answer_path, document, heading, show, table
 from muybridge.verbs.catalogue import select
 from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families import FAMILIES, Family, Model
@@ -38,7 +38,6 @@ _ACCEPTED = {Kind.STRING: "any text", Kind.BOOLEAN: "true or false"}
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
 
 @click.command(params=[JSON])
@@ -53,10 +52,10 @@ def families(invocation: Invocation) -> None:
         told = [family_record(family) for family in FAMILIES.values()]
         document({"ok": True, "families": told})
         return
-    table = _table("Family", "Makes", "Sound", "Polled every", "Results are kept", "Models")
+    found = table("Family", "Makes", "Sound", "Polled every", "Results are kept", "Models")
     for family in FAMILIES.values():
         pacing = family.pacing
-        table.add_row(
+        found.add_row(
             family.name,
             summary(family),
             "yes" if family.makes_audio else "",
@@ -64,7 +63,7 @@ def families(invocation: Invocation) -> None:
             family.retention.note,
             str(len(family.models) or "not documented"),
         )
-    show([table])
+    show([found])
 
 
 @click.command(params=[JSON])
@@ -127,56 +126,40 @@ def schema(out: str | None) -> None:
 
 def _apart(portraits: Iterable[Iterable[RenderableType]]) -> Iterator[RenderableType]:
     """Yield what is shown of each, with a blank line between them."""
-    from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
-
     for number, portrait in enumerate(portraits):
         if number:
-            yield Line("")
+            yield ""
         yield from portrait
 
 
 def _portrait(family: Family, models: Iterable[Model]) -> Iterator[RenderableType]:
     """Yield what is shown of *family*: a heading, *models*, its fields, and what to know."""
-    from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
-
-    yield Line(f"{family.name}: {summary(family)} (POST {family.create_path})", style="bold")
+    yield heading(f"{family.name}: {summary(family)} (POST {family.create_path})")
     if family.models:
-        table = _table("Model", "Notes", "Billing", "Polled every")
+        found = table("Model", "Notes", "Billing", "Polled every")
         for model in models:
             limits = "; ".join(part for part in (model.note, *model_limits(model)) if part)
             pace = pace_of(model.pacing or family.pacing)
-            table.add_row(model.name, limits, model.billing, pace)
-        yield table
-        yield Line("")
-    table = _table("Field", "Type", "Accepted", "Default")
+            found.add_row(model.name, limits, model.billing, pace)
+        yield found
+        yield ""
+    found = table("Field", "Type", "Accepted", "Default")
     for field in family.fields:
         if field.wire == "model" and family.models:
             continue
         rules = (rule.accepted for rule in field.rules if rule != Text())
         accepted = "; ".join(rules) or _ACCEPTED.get(field.kind, f"any {field.kind}")
         default = "required" if field.required else default_of(field)
-        table.add_row(option_name(field.wire), field.kind, accepted, default)
-    yield table
-    yield Line("")
-    yield from map(Line, sentences(family))
+        found.add_row(option_name(field.wire), field.kind, accepted, default)
+    yield found
+    yield ""
+    yield from sentences(family)
 
 
 def _text_portrait(models: Iterable[TextModel]) -> Iterator[RenderableType]:
     """Yield what is shown of text *models*: a heading, and each with its variant."""
-    from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
-
-    yield Line("text: from text, pictures and videos (muybridge text MODEL PROMPT)", style="bold")
-    table = _table("Model", "Version")
+    yield heading("text: from text, pictures and videos (muybridge text MODEL PROMPT)")
+    found = table("Model", "Version")
     for model in models:
-        table.add_row(model.name, _VERSIONS[model.variant])
-    yield table
-
-
-def _table(*headings: str) -> Table:
-    from rich.table import Table  # noqa: PLC0415  only these tables need it
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        # Long values wrap; nothing is cut off.
-        table.add_column(heading, overflow="fold")
-    return table
+        found.add_row(model.name, _VERSIONS[model.variant])
+    yield found

@@ -14,6 +14,7 @@ from muybridge_protocol.records.json import readable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
 _LONGEST_LINE = 4000
 _UNBOUNDED_WIDTH = 1000
@@ -78,6 +79,23 @@ def _write_array(items: Iterator[object]) -> None:
     for number, item in enumerate(items):
         sys.stdout.write(f"{', ' if number else ''}{json.dumps(item)}")
     sys.stdout.write("]")
+
+
+def table(*headings: str) -> Table:
+    """Return an empty table. Long values wrap; nothing is cut off."""
+    from rich.table import Table  # noqa: PLC0415  most commands print no table
+
+    found = Table(box=None, pad_edge=False, header_style="bold")
+    for one in headings:
+        found.add_column(one, overflow="fold")
+    return found
+
+
+def heading(text: str) -> RenderableType:
+    """Return *text* as a heading."""
+    from rich.text import Text  # noqa: PLC0415  as above
+
+    return Text(text, style="bold")
 
 
 def show(renderables: Iterable[RenderableType]) -> None:

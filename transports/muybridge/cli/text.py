@@ -37,6 +37,7 @@ from muybridge.cli.results import STDOUT, check_output
 from muybridge.cli.terminal import answer_path, answer_piece
 from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
+from muybridge.files.inline_media import load_media
 from muybridge.media.files import file_named
 from muybridge.verbs.text import ask, calls_in, others_in, save_files
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
@@ -242,8 +243,6 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
 
 
 def _load(path: str) -> InlineMedia:
-    from muybridge import load_media  # noqa: PLC0415  few prompts need it
-
     try:
         return load_media(path)
     except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from muybridge.cli.terminal import table
 from muybridge_protocol.estimates import Group, PriceList, Quantities, Sum, Total, Totals, Unit
 from muybridge_protocol.records.convert import attributes
 
@@ -25,19 +26,15 @@ _COUNTED = {
 
 def totals_table(totals: Totals) -> Table:
     """Return a table with a row for each family, model and tier, and one for their sum."""
-    from rich.table import Table  # noqa: PLC0415  not every command shows one
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
     headings = ["Family", "Model", "Tier", "Requests", "Pictures", "Seconds"]
     if totals.currency is not None:
         headings.append(f"Cost ({totals.currency})")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    found = table(*headings)
     costs = totals.currency is not None
     for group, total in totals.groups.items():
-        table.add_row(group.family, group.model or "", group.tier or "", *_cells(total, costs))
-    table.add_row("total", "", "", *_cells(totals.total, costs), style="bold")
-    return table
+        found.add_row(group.family, group.model or "", group.tier or "", *_cells(total, costs))
+    found.add_row("total", "", "", *_cells(totals.total, costs), style="bold")
+    return found
 
 
 def _cells(total: Total, costs: bool) -> Iterator[str]:  # noqa: FBT001  one of two shapes

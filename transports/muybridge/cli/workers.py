@@ -7,29 +7,20 @@ from contextlib import ExitStack
 
 import click
 
+from muybridge import batch as batches
 from muybridge.batch.worker import CONCURRENCY, CREATES
+from muybridge.cli import options
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, journal_errors, show_shared
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import (
-    BATCH_LIMITS,
-    BATCH_WAITING,
-    CONNECTION,
-    INSECURE_DOWNLOADS,
-    JOURNAL,
-    JSON,
-    JSON_LINES,
-    PRICES,
-    at_once,
-    rate_limit,
-)
 from muybridge.cli.terminal import answer, document, say
+from muybridge.cli.verbose import logging_to_stderr
 from muybridge.signals import ignoring_signals
 
 
-@click.command(params=[JSON, *BATCH_LIMITS, PRICES, *CONNECTION])
+@click.command(params=[options.JSON, *options.BATCH_LIMITS, options.PRICES, *options.CONNECTION])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--journal", required=True, metavar="URL", help=JOURNAL)
+@click.option("--journal", required=True, metavar="URL", help=options.JOURNAL)
 @click.option("--name", required=True, help="The name of the batch, of at most 200 characters.")
 @click.option(
     "--out",
@@ -37,7 +28,7 @@ from muybridge.signals import ignoring_signals
     help="Where all workers store results: s3://BUCKET/PREFIX, or the absolute path of a folder "
     "[default: unchanged; each worker has its own --out].",
 )
-@rate_limit
+@options.rate_limit
 @pass_invocation
 @click.pass_context
 def submit(
@@ -58,14 +49,7 @@ def submit(
 
     With --json: {ok, counts}.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-    from muybridge.configuration import BASE_URL_VARIABLE, find_address  # noqa: PLC0415  the same
-    from muybridge_protocol.service import Service  # noqa: PLC0415  the same
-
-    service = Service(
-        base_url=find_address(invocation.connection.base_url, BASE_URL_VARIABLE),
-        allow_plain_http=invocation.connection.allow_plain_http,
-    )
+    service = invocation.connection.service()
     with journal_errors(context, invocation):
         report = batches.submit(
             batches.SharedBatch(journal, name),
@@ -86,13 +70,13 @@ def submit(
 
 @click.command(
     params=[
-        JSON_LINES,
-        *BATCH_WAITING,
-        INSECURE_DOWNLOADS,
-        *CONNECTION,
+        options.JSON_LINES,
+        *options.BATCH_WAITING,
+        options.INSECURE_DOWNLOADS,
+        *options.CONNECTION,
     ]
 )
-@click.option("--journal", required=True, metavar="URL", help=JOURNAL)
+@click.option("--journal", required=True, metavar="URL", help=options.JOURNAL)
 @click.option("--batch", "name", required=True, metavar="NAME", help="The name of the batch.")
 @click.option(
     "--out",
@@ -107,8 +91,8 @@ def submit(
     "database is unreachable [default: the --out folder; if --out is in S3, a folder in your "
     "state folder]",
 )
-@at_once("--creates", CREATES, "creates under way")
-@at_once("--concurrency", CONCURRENCY, "tasks in progress")
+@options.at_once("--creates", CREATES, "creates under way")
+@options.at_once("--concurrency", CONCURRENCY, "tasks in progress")
 @pass_invocation
 @click.pass_context
 def worker(
@@ -135,9 +119,6 @@ def worker(
     {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision, with
     budgets if the batch has a budget, and with out if it has a place for results.
     """
-    from muybridge import batch as batches  # noqa: PLC0415  the same
-    from muybridge.cli.verbose import logging_to_stderr  # noqa: PLC0415  it loads logging
-
     shared = batches.SharedBatch(journal, name)
     interrupted: KeyboardInterrupt | None = None
     with journal_errors(context, invocation), ExitStack() as ending:
