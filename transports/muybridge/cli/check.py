@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli import options
 from muybridge.cli.connection import open_client
 from muybridge.cli.errors import in_options, report_problems
 from muybridge.cli.exit_codes import FAILED
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.generate import FamilyGroup
 from muybridge.cli.invocation import Invocation, invocation_of
-from muybridge.cli.options import (
-    INSECURE_DOWNLOADS,
-    JSON,
-    VERBOSE,
-    family_options,
-    option_name,
-    read_request,
-    timeout,
-)
 from muybridge.cli.terminal import answer, document
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field
@@ -55,18 +47,18 @@ def checking_client(invocation: Invocation) -> Generator[Client, None, None]:
 
 
 def _check_command(family: Family) -> click.Command:
-    options = [
-        *family_options(family),
+    parameters = [
+        *options.family_options(family),
         click.Option(
             ["--file", "files"],
             metavar="FIELD=PATH",
             multiple=True,
             help="Check a local file in place of FIELD's URL; may be repeated.",
         ),
-        INSECURE_DOWNLOADS,
-        JSON,
-        timeout("Maximum seconds for fetching headers from all URLs [default: 60]"),
-        VERBOSE,
+        options.INSECURE_DOWNLOADS,
+        options.JSON,
+        options.timeout("Maximum seconds for fetching headers from all URLs [default: 60]"),
+        options.VERBOSE,
     ]
 
     @click.pass_context
@@ -74,7 +66,7 @@ def _check_command(family: Family) -> click.Command:
         invocation = invocation_of(context)
         files = _read_files(family, values.pop("files"), values)
         try:
-            request = read_request(family, values, files)
+            request = options.read_request(family, values, files)
         except InvalidRequest as error:
             if any(problem.rule != "media" for problem in error.problems):
                 raise
@@ -93,7 +85,7 @@ def _check_command(family: Family) -> click.Command:
         if not report.ok:
             context.exit(FAILED)
 
-    return FamilyCommand(family, "check", options, check)
+    return FamilyCommand(family, "check", parameters, check)
 
 
 def _read_files(
@@ -113,7 +105,7 @@ def _read_files(
             raise click.UsageError(f"--file {text!r} is not FIELD=PATH; FIELD is one of: {known}")
         if values.get(field.name):
             raise click.UsageError(
-                f"give {option_name(field.wire)} or --file {field.wire}=..., not both"
+                f"give {options.option_name(field.wire)} or --file {field.wire}=..., not both"
             )
         files.setdefault(field.wire, []).append(path)
         if field.kind is not Kind.STRINGS and len(files[field.wire]) > 1:
@@ -124,7 +116,7 @@ def _read_files(
 def _field(family: Family, name: str) -> Field | None:
     """Return the field for media that is called *name* in Python, on the wire or as an option."""
     for field in family.fields:
-        names = (field.name, field.wire, option_name(field.wire).removeprefix("--"))
+        names = (field.name, field.wire, options.option_name(field.wire).removeprefix("--"))
         if name in names and field.wire in media_fields(family):
             return field
     return None

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final, Literal, Self
 
 Accepted = Literal["no", "perhaps", "yes", "as asked"]
-"""Whether a paid request of the command was accepted; "as asked": as the command asked for."""
+"""Whether a paid request was accepted; "as asked" if that depends on the command."""
 
 
 class ExitCode(IntEnum):
@@ -20,7 +20,7 @@ class ExitCode(IntEnum):
     meaning: str
     """What the help and the documentation say."""
     accepted: Accepted
-    """Whether a paid request of the command was accepted."""
+    """Whether a paid request was accepted."""
 
     def __new__(cls, code: int, accepted: Accepted, meaning: str) -> Self:
         """Make the member with the number *code*."""

@@ -7,24 +7,10 @@ from typing import Any
 
 import click
 
+from muybridge.cli import options
 from muybridge.cli.course import as_argument
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.invocation import invocation_of
-from muybridge.cli.options import (
-    CONNECTION,
-    INSECURE_DOWNLOADS,
-    JSON,
-    LIMITS,
-    LOCAL,
-    PRICES,
-    SIDECAR,
-    WAITING,
-    family_options,
-    output,
-    poll_interval,
-    read_request,
-    timeout,
-)
 from muybridge.cli.records import generation_record
 from muybridge.cli.results import check_output, print_generation, save
 from muybridge.cli.terminal import answer
@@ -80,23 +66,23 @@ class FamilyGroup(click.Group):
 
 
 def _create_command(family: Family) -> click.Command:
-    options = [
-        *family_options(family),
-        JSON,
-        poll_interval("Poll interval in the wait command that is printed"),
-        timeout(
+    parameters = [
+        *options.family_options(family),
+        options.JSON,
+        options.poll_interval("Poll interval in the wait command that is printed"),
+        options.timeout(
             "Seconds to wait for the response; if it takes longer, you cannot know whether the "
             "request was accepted [default: 60]"
         ),
-        PRICES,
-        *LIMITS,
-        *CONNECTION,
+        options.PRICES,
+        *options.LIMITS,
+        *options.CONNECTION,
     ]
 
     @click.pass_context
     def create(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
-        request = read_request(family, values)
+        request = options.read_request(family, values)
         with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
             invocation.note(pays=True)
             task = generation.create(client, request)
@@ -106,28 +92,28 @@ def _create_command(family: Family) -> click.Command:
         else:
             answer(as_argument(task))
 
-    return FamilyCommand(family, "create", options, create)
+    return FamilyCommand(family, "create", parameters, create)
 
 
 def _run_command(family: Family) -> click.Command:
-    options = [
-        *family_options(family),
-        output(),
-        SIDECAR,
-        INSECURE_DOWNLOADS,
-        LOCAL,
-        JSON,
-        *WAITING,
-        PRICES,
-        *LIMITS,
-        *CONNECTION,
+    parameters = [
+        *options.family_options(family),
+        options.output(),
+        options.SIDECAR,
+        options.INSECURE_DOWNLOADS,
+        options.LOCAL,
+        options.JSON,
+        *options.WAITING,
+        options.PRICES,
+        *options.LIMITS,
+        *options.CONNECTION,
     ]
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
         invocation.connection.refuse_with_local("base_url", "api_key_file")
-        request = read_request(family, values)
+        request = options.read_request(family, values)
         check_output(invocation.presentation, family.media)
         with invocation.client() as client:
             invocation.note(pays=True)
@@ -135,7 +121,7 @@ def _run_command(family: Family) -> click.Command:
             made = save(invocation, generation.run, client, request, timeout=timeout)
         print_generation(invocation, made)
 
-    return FamilyCommand(family, "run", options, run)
+    return FamilyCommand(family, "run", parameters, run)
 
 
 create: FamilyGroup = FamilyGroup(

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import click
 
+from muybridge.cli import options
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import (
-    CONNECTION,
-    INSECURE_DOWNLOADS,
-    JSON,
-    SIDECAR,
-    WAITING,
-    output,
-    poll_interval,
-    timeout,
-)
 from muybridge.cli.records import generation_record
 from muybridge.cli.results import (
     STDOUT,
@@ -35,7 +26,7 @@ from muybridge_protocol.service import shown_id
 _TIMEOUT = "Seconds to wait for one response [default: 60]"
 
 
-@click.command(params=[JSON, timeout(_TIMEOUT), *CONNECTION])
+@click.command(params=[options.JSON, options.timeout(_TIMEOUT), *options.CONNECTION])
 @click.argument("task", metavar="ID|TOKEN")
 @pass_invocation
 def get(invocation: Invocation, task: str) -> None:
@@ -58,12 +49,12 @@ def get(invocation: Invocation, task: str) -> None:
 
 @click.command(
     params=[
-        output(),
-        SIDECAR,
-        INSECURE_DOWNLOADS,
-        JSON,
-        *WAITING,
-        *CONNECTION,
+        options.output(),
+        options.SIDECAR,
+        options.INSECURE_DOWNLOADS,
+        options.JSON,
+        *options.WAITING,
+        *options.CONNECTION,
     ]
 )
 @click.argument("task", metavar="ID|TOKEN")
@@ -87,13 +78,15 @@ def wait(invocation: Invocation, task: str) -> None:
 
 @click.command(
     params=[
-        output(required=True),
-        SIDECAR,
-        INSECURE_DOWNLOADS,
-        JSON,
-        timeout("Maximum seconds for the download [default: 3600]"),
-        poll_interval("Poll interval in the command that is printed if there is no result yet"),
-        *CONNECTION,
+        options.output(required=True),
+        options.SIDECAR,
+        options.INSECURE_DOWNLOADS,
+        options.JSON,
+        options.timeout("Maximum seconds for the download [default: 3600]"),
+        options.poll_interval(
+            "Poll interval in the command that is printed if there is no result yet"
+        ),
+        *options.CONNECTION,
     ]
 )
 @click.argument("source", metavar="ID|TOKEN|URL")

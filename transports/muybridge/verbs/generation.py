@@ -98,8 +98,15 @@ def run(
         ServiceError: As `create`, `Client.wait` and `Client.save`.
     """
     task = create(client, request)
-    result = client.wait(task, timeout=timeout, on_update=on_update)
-    return _saved(client, task, result, target, sidecar=sidecar and _sidecar(task, request))
+    return wait(
+        client,
+        task,
+        target,
+        timeout=timeout,
+        sidecar=sidecar,
+        on_update=on_update,
+        request=request,
+    )
 
 
 def wait(
@@ -110,10 +117,24 @@ def wait(
     timeout: float = WAIT_TIMEOUT,
     sidecar: bool = False,
     on_update: Listener | None = None,
+    request: MediaRequest | None = None,
 ) -> Generation:
-    """Wait for a task that was created earlier, and save its result, as `run` does."""
+    """Wait for a task that was created earlier, and save its result, as `run` does.
+
+    Args:
+        client: The client.
+        task: The task.
+        target: Where the result goes, or None to keep only its link.
+        timeout: Seconds to wait for the task.
+        sidecar: Whether to write a JSON file beside the result.
+        on_update: Called with each record of the task.
+        request: The request of the task for the sidecar, or None if it is not known.
+
+    Raises:
+        ServiceError: As `Client.wait` and `Client.save`.
+    """
     result = client.wait(task, timeout=timeout, on_update=on_update)
-    return _saved(client, task, result, target, sidecar=sidecar and _sidecar(task))
+    return _saved(client, task, result, target, sidecar=sidecar and _sidecar(task, request))
 
 
 def download(
