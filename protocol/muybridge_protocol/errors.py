@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.local_errors import (
@@ -38,7 +39,8 @@ from muybridge_protocol.local_errors import (
     WrongSuffix,
 )
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.rules.values import shown, shown_seconds
+from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
+from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.records.tasks import Result, Task
@@ -94,16 +96,29 @@ class ServiceError(MuybridgeError):
 
     Args:
         task: The task that is affected, or None. It is not lost: its result can still be queried.
+        advice: What its reader can do about this very occurrence, before anything else.
     """
 
-    _advice: ClassVar[str] = ""
-    """What to do next if no task is affected, as a sentence, or ""."""
+    _usual: ClassVar[tuple[Remedy, ...]] = ()
+    """What to do next if no task is affected."""
 
     task: Task | None = None
+    advice: tuple[Remedy, ...] = attrs.field(default=(), repr=False)
 
-    def __str__(self) -> str:
-        parts = (self.what(), self.about(), self.next_step())
+    def describe(self, face: Face = in_python) -> str:
+        """Return what happened, to which task, and what to do, in the words of *face*."""
+        parts = (self.what(), self.about(face), self.next_step(face))
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
+
+    @property
+    def charged(self) -> Charged:
+        """Whether what the error is about was charged: "yes" for a task that was accepted."""
+        return "yes" if self.task is not None and self._charged == "no" else self._charged
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What to do, as data."""
+        return (*self.advice, *self._remedies())
 
     def __repr__(self) -> str:
         # Once for all errors: generating it for each of them would take 3 ms of every start.
@@ -126,16 +141,26 @@ class ServiceError(MuybridgeError):
         """Return what happened, as a sentence."""
         return "The service could not be used."
 
-    def about(self) -> str:
+    def about(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all here
         """Return which task is affected, as a sentence, or ""."""
         if self.task is None:
             return ""
         model = f" ({self.task.model})" if self.task.model else ""
         return f"Task {shown_id(self.task.id)}{model} is not affected."
 
-    def next_step(self) -> str:
+    def next_step(self, face: Face = in_python) -> str:
         """Return what to do next, as a sentence, or ""."""
-        return self._advice if self.task is None else "Query its result later with its id."
+        return message((*self._facts(), *self.remedies), face)
+
+    def _facts(self) -> tuple[str, ...]:
+        """Return what a reader needs to know for the next step, as sentences."""
+        return ()
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        """Return what to do after an error of this class."""
+        if self.task is None:
+            return self._usual
+        return (Remedy(kind=RemedyKind.WAIT, task=self.task.reference),)
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -157,14 +182,19 @@ class NotSent(ServiceError):
         attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
         return f"The request could not be sent{attempts}: {self.failure}."
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        fix = "Check the address and the network"
-        if self.failure.reason is Reason.REFUSED_HERE:
-            fix = "Fix this"
-        elif self.failure.phase is Phase.PROXY:
-            fix = "Check the proxy's settings"
-        return f"Nothing was charged. {fix}, then send the request again."
+    def _facts(self) -> tuple[str, ...]:
+        return ("Nothing was charged.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        fixes = self.failure.remedies
+        if not fixes:
+            kind = RemedyKind.CHECK_NETWORK
+            if self.failure.reason is Reason.REFUSED_HERE:
+                kind = RemedyKind.FIX
+            elif self.failure.phase is Phase.PROXY:
+                kind = RemedyKind.CHECK_PROXY
+            fixes = (Remedy(kind=kind),)
+        return (*fixes, Remedy(kind=RemedyKind.RESEND))
 
 
 class OverBudget(NotSent):
@@ -177,9 +207,8 @@ class OverBudget(NotSent):
         """Return what happened, as a sentence."""
         return f"The request was not sent, because it is over budget: {self.failure.detail}."
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "Nothing was charged."
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return ()  # the detail says it
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -192,7 +221,7 @@ class Refused(ServiceError):
         body: The response's body, at most 64 KiB.
     """
 
-    _advice = "Fix the reported problem, then send the request again."
+    _usual = (Remedy(kind=RemedyKind.FIX), Remedy(kind=RemedyKind.RESEND))
 
     status: int
     message: str = ""
@@ -207,23 +236,18 @@ class Refused(ServiceError):
 class Unauthorized(Refused):
     """The API key is missing, wrong or revoked (status 401)."""
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return (
-            "Check that MUYBRIDGE_API_KEY contains only the key, and that the key belongs to this "
-            "service. If the key was revoked, ask the service's operator for a new one."
-        )
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.CHECK_KEY),)
 
 
 class Forbidden(Refused):
     """The API key may not use this endpoint, model or feature (status 403)."""
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return (
-            "The key is valid, but may not use this endpoint, model or feature. Choose another "
-            "model, or ask the service's operator."
-        )
+    def _facts(self) -> tuple[str, ...]:
+        return ("The key is valid, but may not use this endpoint, model or feature.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.CHOOSE_MODEL), Remedy(kind=RemedyKind.ASK_OPERATOR))
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -236,12 +260,11 @@ class RateLimited(Refused):
 
     retry_after: float | None = None
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        wait = (
-            f" in {shown_seconds(self.retry_after)}" if self.retry_after is not None else " later"
-        )
-        return f"Nothing was charged. Try again{wait}."
+    def _facts(self) -> tuple[str, ...]:
+        return () if self.task is not None else ("Nothing was charged.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.SLOW_DOWN, seconds=self.retry_after),)
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -259,6 +282,8 @@ class CreateAmbiguous(ServiceError):
         candidate_id: A task id that the response seems to contain, unchanged, or None.
     """
 
+    _charged = "perhaps"
+
     reason: str
     failure: TransportFailure | None = None
     status: int | None = None
@@ -272,19 +297,18 @@ class CreateAmbiguous(ServiceError):
             f"unusable: {self.reason}. It was not sent again."
         )
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
+    def _facts(self) -> tuple[str, ...]:
         if not self.candidate_id:
-            return "Before you send the request again, check your account for a new task."
+            return ()
         if is_identifier(self.candidate_id):
-            named = shown_id(self.candidate_id)
-            return (
-                f"The response contains the id {named}. Query it before you send the request again."
-            )
-        return (
-            f"The response contains {shown(self.candidate_id)} as the id, which is not a valid "
-            "id. Before you send the request again, check your account for a new task."
-        )
+            return (f"The response contains the id {shown_id(self.candidate_id)}.",)
+        unusable = shown(self.candidate_id)
+        return (f"The response contains {unusable} as the id, which is not a valid id.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        if is_identifier(self.candidate_id):
+            return (Remedy(kind=RemedyKind.QUERY, task=str(self.candidate_id)),)
+        return (Remedy(kind=RemedyKind.CHECK_ACCOUNT),)
 
 
 class TextAmbiguous(CreateAmbiguous):
@@ -293,11 +317,21 @@ class TextAmbiguous(CreateAmbiguous):
     If a whole response was read but not understood, `raw` contains all of it.
     """
 
-    def next_step(self) -> str:
+    def next_step(self, face: Face = in_python) -> str:
         """Return what to do next, as a sentence."""
-        if self.raw and self.status is not None and 200 <= self.status <= 299:  # noqa: PLR2004  the class of success
-            return "The response is in the error's `raw`. Asking again may cost again."
-        return "The answer is lost. Asking again may cost again."
+        where = " ".join(filter(None, map(face, self.remedies)))
+        kept = f"The response {where}." if where else ""
+        lost = "" if self._has_response else "The answer is lost."
+        return f"{kept}{lost} Asking again may cost again.".strip()
+
+    @property
+    def _has_response(self) -> bool:
+        """Whether a whole response was read, but not understood."""
+        return bool(self.raw) and self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004  the class of success
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        read = Remedy(kind=RemedyKind.READ, attribute="raw")
+        return (read,) if self._has_response else ()
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -308,15 +342,19 @@ class TaskEnded(ServiceError):
         result: The result record with the service's reason.
     """
 
+    _charged = "perhaps"
+
     result: Result
 
-    def about(self) -> str:
+    def about(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all here
         """Return "": the first sentence already names the task."""
         return ""
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "The task will not change any more. Create a new one."
+    def _facts(self) -> tuple[str, ...]:
+        return ("The task will not change any more.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.CREATE),)
 
 
 class TaskFailed(TaskEnded):
@@ -372,7 +410,7 @@ class ServiceUnreachable(ServiceError):
         reason: The last failure, in words.
     """
 
-    _advice = "Check the network and the base URL, then retry."
+    _usual = (Remedy(kind=RemedyKind.CHECK_CONNECTION), Remedy(kind=RemedyKind.RETRY))
 
     silent: float
     reason: str
@@ -386,32 +424,34 @@ class ServiceUnreachable(ServiceError):
 class TaskNotFound(Refused):
     """The service does not know the task (status 404)."""
 
+    _charged: ClassVar[Charged] = "perhaps"
+
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return "The service does not know the task (status 404)."
 
-    def about(self) -> str:
+    def about(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all here
         """Return which task it happened to, as a sentence."""
         return f"Its id is {shown_id(self.task.id)}." if self.task is not None else ""
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return (
-            "Check the id and the base URL. If the task was created seconds ago, query it again "
-            "in a moment."
-        )
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.CHECK_TASK),)
 
 
 class ResultExpired(TaskNotFound):
     """The service has deleted the task's record after its retention time."""
 
+    _charged: ClassVar[Charged] = "yes"
+
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return "The service has deleted the task after its retention time (status 404)."
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "It cannot be restored. Create a new task."
+    def _facts(self) -> tuple[str, ...]:
+        return ("It cannot be restored.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.CREATE),)
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -439,7 +479,7 @@ class ProtocolViolation(ServiceError):
         raw: The response's body, at most 64 KiB.
     """
 
-    _advice = "Check the base URL, or send the response to the service's operator."
+    _usual = (Remedy(kind=RemedyKind.CHECK_BASE_URL), Remedy(kind=RemedyKind.REPORT))
 
     reason: str
     status: int | None = None
@@ -470,7 +510,7 @@ class AssetDeleteFailed(AssetError):
         msg: The response's `msg`.
     """
 
-    _advice = "Check its id; deleting it again is harmless."
+    _usual = (Remedy(kind=RemedyKind.CHECK_ASSET), Remedy(kind=RemedyKind.DELETE))
 
     code: str
     msg: str = ""
@@ -504,7 +544,7 @@ class AssetDeleteUnknown(AssetError):
         reason: What happened, in words.
     """
 
-    _advice = "Deleting it again is harmless."
+    _usual = (Remedy(kind=RemedyKind.DELETE),)
 
     reason: str
 
@@ -521,44 +561,50 @@ class DownloadFailed(ServiceError):
         reason: What happened, in words.
         status: The HTTP status, or None.
         lasting: Whether the same download would fail in the same way.
-        remedy: What to change before the next one, as a sentence, or "" if the link is to blame.
         resumes: Whether a part of the file is kept that another download continues.
     """
+
+    _charged = "yes"
 
     reason: str
     status: int | None = None
     lasting: bool = False
-    remedy: str = ""
     resumes: bool = False
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return f"The download failed: {self.reason.removesuffix('.')}."
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        if self.remedy:
-            return self.remedy
-        if self.lasting:
-            return "A retry would fail in the same way: check the link and where it leads."
-        if self.resumes:
-            return "Download it again: it resumes where it stopped."
-        return "Download it again."
+    def _facts(self) -> tuple[str, ...]:
+        if self.lasting and not self.advice:
+            return ("A retry would fail in the same way:",)
+        return ()
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        if any(remedy.action for remedy in self.advice):
+            return ()  # it says what it is good for
+        if self.lasting and not self.advice:
+            return (Remedy(kind=RemedyKind.CHECK_LINK),)
+        resumes = self.resumes and not self.advice
+        return (Remedy(kind=RemedyKind.RESUME_DOWNLOAD if resumes else RemedyKind.DOWNLOAD),)
 
 
 class LinkExpired(DownloadFailed):
     """The result's link has expired, and there is no fresh one."""
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
+    def _facts(self) -> tuple[str, ...]:
         if self.task is None:
-            return "A link works for a limited time: ask for the task by its id to get a fresh one."
-        return "The client asked for a fresh link and got none that works: the result may be gone."
+            return ("A link works for a limited time:",)
+        said = "The client asked for a fresh link and got none that works"
+        return (f"{said}: the result may be gone.",)
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return () if self.task is not None else (Remedy(kind=RemedyKind.FRESH_LINK),)
 
 
 class NotCompleted(DownloadFailed):
     """The task is not completed yet, so that there is nothing to download."""
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "Wait for the task first, and then download its result."
+    def _remedies(self) -> tuple[Remedy, ...]:
+        task = "" if self.task is None else self.task.reference
+        return (Remedy(kind=RemedyKind.AWAIT_RESULT, task=task),)

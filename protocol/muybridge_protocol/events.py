@@ -10,8 +10,8 @@ from typing import Literal
 
 import attrs
 
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.records.tasks import Result, Task
-from muybridge_protocol.rules.values import shown_seconds
 
 CallKind = Literal[
     "create", "get", "wait", "download", "check", "delete", "call", "text", "text stream"

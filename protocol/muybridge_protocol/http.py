@@ -15,6 +15,8 @@ from typing import Any
 
 import attrs
 
+from muybridge_protocol.remedies import Remedy
+
 MEBIBYTE = 1024 * 1024
 
 API_BODY_LIMIT = 8 * MEBIBYTE
@@ -230,6 +232,7 @@ class TransportFailure:
             request was paid, otherwise at most 64 KiB.
         status: The response's status, if its head arrived.
         detail: The message of the operating system or library, without the key or a URL's query.
+        remedies: What the user can do about it.
     """
 
     phase: Phase = attrs.field(validator=_instance_of(Phase))
@@ -239,6 +242,7 @@ class TransportFailure:
     partial: bytes = attrs.field(default=b"", repr=_sized, validator=_instance_of(bytes))
     status: int | None = None
     detail: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""

@@ -7,16 +7,53 @@ They name no record, so that everything below the records can raise them. Users 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from muybridge_protocol.problems import list_problems
+from muybridge_protocol.remedies import Charged, Face, Remedy, in_python, message
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules.values import Problem
 
 
+NOTHING_SENT: Final = "Nothing was sent."
+"""A sentence of messages: what a mistake on this machine means for money."""
+
+
 class MuybridgeError(Exception):
-    """Base class of every error that this library raises on purpose."""
+    """Base class of every error that this library raises on purpose.
+
+    Args:
+        parts: The message: texts, and the remedies among them.
+    """
+
+    _charged: ClassVar[Charged] = "no"
+    """What `charged` is for errors of this class."""
+
+    task: Any = None
+    """The task that is affected, or None."""
+    candidate_id: str | None = None
+    """A task id that the response seems to contain, unchanged, or None."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    @property
+    def charged(self) -> Charged:
+        """Whether what the error is about was charged. A task that was accepted counts as such."""
+        return self._charged
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What to do, as data."""
+        return tuple(part for part in self.args if isinstance(part, Remedy))
+
+    def describe(self, face: Face = in_python) -> str:
+        """Return what happened and what to do, in the words of *face*."""
+        return message((p if isinstance(p, Remedy) else str(p) for p in self.args), face)
 
 
 class IgnoredSetting(UserWarning):
@@ -56,8 +93,10 @@ class InvalidRequest(LocalError):
         self.problems: tuple[Problem, ...] = tuple(problems)
         super().__init__(family, self.problems)
 
-    def __str__(self) -> str:
-        return list_problems(self.problems, f"the {self.family} request")
+    def describe(self, face: Face = in_python) -> str:
+        """Return every problem, in the words of *face*."""
+        problems = [problem.describe(face) for problem in self.problems]
+        return list_problems(problems, f"the {self.family} request")
 
 
 class UnknownFamily(LocalError):

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from ipaddress import IPv4Address
+from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
@@ -43,11 +44,18 @@ from muybridge_protocol.identifiers import (
     shown_id,
 )
 from muybridge_protocol.iri import ascii_url
-from muybridge_protocol.local_errors import InvalidAddress, InvalidIdentifier, InvalidKey
+from muybridge_protocol.local_errors import (
+    NOTHING_SENT,
+    InvalidAddress,
+    InvalidIdentifier,
+    InvalidKey,
+)
 from muybridge_protocol.records.json import truncated
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 __all__ = [
     "ALLOW_DOWNLOADS",
+    "TEXT_ALONE",
     "Service",
     "check_identifier",
     "check_key",
@@ -71,13 +79,22 @@ _HOST = re.compile(
 )
 """A name, or an IPv6 address with its zone. Escapes could be read as another host elsewhere."""
 
-_NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
-_OR_TEXT = "For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url."
+_VARIABLES = {"base_url": "MUYBRIDGE_BASE_URL", "text_base_url": "MUYBRIDGE_TEXT_BASE_URL"}
+_NO_BASE_URL = (
+    "There is no base URL.",
+    Remedy(kind=RemedyKind.GIVE, option="base_url", variable=_VARIABLES["base_url"]),
+)
+TEXT_ALONE: Final = Remedy(
+    kind=RemedyKind.GIVE_FOR_TEXT, option="text_base_url", variable=_VARIABLES["text_base_url"]
+)
+"""What to do without a base URL if only text is used."""
 
 _SWAPPED = "It is not shown, because it may be the API key: check that the two are not swapped."
 
-ALLOW_DOWNLOADS = "to download it anyway, pass allow_insecure_downloads=True"
-"""The hint in a message about a link that is not downloaded."""
+ALLOW_DOWNLOADS: Final = Remedy(
+    kind=RemedyKind.ALLOW, option="allow_insecure_downloads", action="download"
+)
+"""What to do about a link that is not downloaded."""
 
 _VERSION = "/v1"
 """The beginning of every path of the service."""
@@ -140,7 +157,8 @@ def check_key(key: str) -> str:
             key = key[: -len(line_end)]
             break
     if not key:
-        raise InvalidKey("The API key is empty. Set MUYBRIDGE_API_KEY, or give api_key.")
+        give = Remedy(kind=RemedyKind.GIVE, option="api_key", variable="MUYBRIDGE_API_KEY")
+        raise InvalidKey("The API key is empty.", give)
     if key[0] in _QUOTES or key[-1] in _QUOTES:
         raise InvalidKey(
             "The API key begins or ends with a quotation mark, which is not part of a key. Remove "
@@ -224,7 +242,7 @@ class Service:
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:
-            raise InvalidAddress(f"{_NO_BASE_URL} {_OR_TEXT} Nothing was sent.")
+            raise InvalidAddress(*_NO_BASE_URL, TEXT_ALONE, NOTHING_SENT)
         origins: set[tuple[str, str, int]] = set()
         for name in ("base_url", "text_base_url"):
             url: str | None = getattr(self, name)
@@ -237,8 +255,9 @@ class Service:
                 object.__setattr__(self, "_is_local", is_loopback(host))
             if is_base and not self.allow_plain_http and is_clear_text(scheme, host):
                 raise InvalidAddress(
-                    f"{_shown(url)} is plain http: the API key would travel in clear "
-                    "text. Use https, or pass allow_plain_http=True."
+                    f"{_shown(url)} is plain http: the API key would travel in clear text.",
+                    Remedy(kind=RemedyKind.USE_HTTPS),
+                    Remedy(kind=RemedyKind.ALLOW, option="allow_plain_http"),
                 )
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
@@ -265,7 +284,7 @@ class Service:
             InvalidAddress: There is none.
         """
         if self.base_url is None:
-            raise InvalidAddress(f"{_NO_BASE_URL} Nothing was sent.")
+            raise InvalidAddress(*_NO_BASE_URL, NOTHING_SENT)
         return self.base_url
 
     def url(self, path: str) -> str:
@@ -304,8 +323,13 @@ class Service:
         """
         if self.text_base_url is None:
             raise InvalidAddress(
-                "There is no text base URL. Set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url. "
-                "Nothing was sent."
+                "There is no text base URL.",
+                Remedy(
+                    kind=RemedyKind.GIVE,
+                    option="text_base_url",
+                    variable=_VARIABLES["text_base_url"],
+                ),
+                NOTHING_SENT,
             )
         return _below(self.text_base_url, path)
 
@@ -357,7 +381,8 @@ class Service:
         why = "the host is private" if is_secure else "it is plain http"
         raise InvalidAddress(
             f"{_shown(url)} is not downloaded: {why}. A result that the service links to is paid "
-            f"for, and stays available under its id; {ALLOW_DOWNLOADS}."
+            "for, and stays available under its id.",
+            ALLOW_DOWNLOADS,
         )
 
     def wants_public_host(self, url: str) -> bool:
@@ -393,8 +418,9 @@ def _origin_of_base(url: str, name: str) -> tuple[str, str, int]:
         return scheme, _host_of_base(host), port
     except InvalidAddress as error:
         hint = "" if url.lower().startswith(_BEGINNINGS) else f" {_SWAPPED}"
-        message = f"{name} cannot be used: {error}{hint} Nothing was sent."
-    raise InvalidAddress(message)
+        correct = Remedy(kind=RemedyKind.CORRECT, option=name, variable=_VARIABLES[name])
+        parts = (correct, f"{error}{hint}", NOTHING_SENT)
+    raise InvalidAddress(*parts)
 
 
 def _host_of_base(host: str) -> str:

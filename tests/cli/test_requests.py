@@ -97,7 +97,7 @@ def test_a_key_that_a_proxy_would_read_is_not_sent(
         for verb in (("create", *words), ("get", "task-1", "--allow-plain-http")):
             ended = invoke(*verb, *where, env=proxy.settings)
             assert proxy.requests == []
-            assert f"name the service's host in NO_PROXY, or use {option}" in ended.stderr
+            assert f"Name the service's host in NO_PROXY, or use {option}" in ended.stderr
             assert "retrying" not in ended.stderr
         ended = invoke("create", *words, *where, option, env=proxy.settings)
     assert (ended.exit_code, proxy.posts) == (0, 1)
@@ -111,6 +111,7 @@ def test_a_batch_behind_a_proxy(
     """A batch names the option that lets a proxy read the key, and goes through with it."""
     (tmp_path / "a.jsonl").write_text('{"family": "imga", "model": "imga", "prompt": "A horse"}\n')
     option = "--allow-plain-http-proxy"
+    argument = "RequestsTransport(allow_plain_http_proxy=True)"
     words = ("batch", "run", "a.jsonl", "--out", "out", "--allow-plain-http")
     where = ("--base-url", "http://service.test")
     with CrookedService(always(reply(401, {"error": "who?"}))) as proxy:
@@ -118,7 +119,8 @@ def test_a_batch_behind_a_proxy(
         monkeypatch.setenv("http_proxy", proxy.base_url)
         ended = invoke(*words, *where, env=settings)
         assert proxy.requests == []
-        assert f"name the service's host in NO_PROXY, or use {option}" in ended.stderr
+        stopped = ended.stderr.partition("stopped:")[2]
+        assert f"Name the service's host in NO_PROXY, or pass {argument} ({option})" in stopped
         ended = invoke(*words, *where, option, env=settings)
     assert proxy.posts == 1
     assert f" --allow-plain-http {option}\n" in ended.stderr.partition("to resume:")[2]

@@ -271,7 +271,7 @@ def test_a_key_that_a_proxy_would_read_exits_3(
         assert (ended.exit_code, ended.stdout, proxy.requests) == (3, "", [])
         warning, error = ended.stderr.splitlines()
         assert "clear text" in warning
-        assert f"name the service's host in NO_PROXY, or use {option}" in error
+        assert f"Name the service's host in NO_PROXY, or use {option}" in error
         assert "Transport" not in error
         ended = invoke(*asked, option, env=proxy.text_settings)
         assert (ended.exit_code, ended.stdout, proxy.posts) == (0, "A horse\n", 1)

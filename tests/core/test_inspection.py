@@ -349,7 +349,11 @@ def test_a_private_address() -> None:
     failed = start().fail(failure, 1.0)
     assert isinstance(failed.settled, Settled)
     assert isinstance(failed.settled.outcome, MediaFacts)
-    assert "pass allow_insecure_downloads=True" in failed.settled.outcome.missing
+    outcome = failed.settled.outcome
+    assert outcome.missing == "it was not fetched: the host has a private address"
+    assert [remedy.to_dict() for remedy in outcome.remedies] == [
+        {"kind": "allow", "option": "allow_insecure_downloads", "action": "inspect"}
+    ]
 
 
 def test_redirects() -> None:

@@ -226,7 +226,7 @@ def test_which_fields_take_files(family: str, wire: str, allowed: str) -> None:
     if problem is not None and (family, wire) in SILENT:
         assert "the specification does not say" in problem.message
         assert "base64" not in problem.accepted
-        assert problem.accepted.endswith("with load_media(path, allow_inline=True)")
+        assert problem.sentence().endswith("with load_media(path, allow_inline=True)")
     elif problem is not None:
         assert problem.message == f"{media!r}: this field takes no files"
         assert "http(s) URL" in problem.accepted

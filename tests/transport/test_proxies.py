@@ -11,6 +11,7 @@ import pytest
 import moments
 from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import Phase, Reason
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 from .calls import AUTHORIZATION, KEY, call, failure_of, get, post
 from .conftest import MakeTransport
@@ -144,8 +145,10 @@ def test_plain_http_with_key(
         failure = failure_of(make_transport(), post("http://api.example/v1"))
         assert (failure.phase, failure.sent) == (Phase.PROXY, False)
         assert failure.reason is Reason.REFUSED_HERE
-        assert "Transport(allow_plain_http_proxy=True)" in failure.detail
-        assert "NO_PROXY" in failure.detail
+        bypass, allow = failure.remedies
+        assert bypass == Remedy(kind=RemedyKind.BYPASS_PROXY, variable="NO_PROXY")
+        assert (allow.kind, allow.option) == (RemedyKind.ALLOW, "allow_plain_http_proxy")
+        assert allow.owner.endswith("Transport")
         assert proxy.peers == []
 
         allowed = make_transport(allow_plain_http_proxy=True)

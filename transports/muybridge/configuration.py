@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from muybridge.credentials import Credentials, HiddenKey
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
-from muybridge_protocol.service import Service
+from muybridge_protocol.local_errors import NOTHING_SENT
+from muybridge_protocol.remedies import Remedy, RemedyKind
+from muybridge_protocol.service import TEXT_ALONE, Service
 
 if TYPE_CHECKING:
     from muybridge.ledger.books import Books
@@ -68,9 +70,14 @@ def read_service(
     text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
     if key is None and found is None and text_found is None and base_url != "":
         raise InvalidAddress(
-            f"There is no base URL and no API key. Set {BASE_URL_VARIABLE} and {KEY_VARIABLE}, or "
-            "give base_url and api_key. For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give "
-            "text_base_url. Nothing was sent."
+            "There is no base URL and no API key.",
+            Remedy(
+                kind=RemedyKind.GIVE,
+                option="base_url and api_key",
+                variable=f"{BASE_URL_VARIABLE} and {KEY_VARIABLE}",
+            ),
+            TEXT_ALONE,
+            NOTHING_SENT,
         )
     service = Service(
         base_url=found,
@@ -79,7 +86,8 @@ def read_service(
         allow_insecure_downloads=allow_insecure_downloads,
     )
     if key is None:
-        raise InvalidKey(f"There is no API key. Set {KEY_VARIABLE}, or give api_key.")
+        give = Remedy(kind=RemedyKind.GIVE, option="api_key", variable=KEY_VARIABLE)
+        raise InvalidKey("There is no API key.", give)
     base_url = service.base_url
     if base_url is not None and base_url.startswith("http:") and not service.is_local:
         warnings.warn(

@@ -33,6 +33,7 @@ from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Key, Price
 from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.problems import list_problems
+from muybridge_protocol.remedies import Face, in_python
 from muybridge_protocol.rules.values import shown
 
 LARGEST_FILE: Final = 256 * 1024
@@ -73,7 +74,8 @@ class InvalidPrices(LocalError):
         self.problems: tuple[PriceProblem, ...] = tuple(problems)
         super().__init__(self.problems)
 
-    def __str__(self) -> str:
+    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
+        """Return every problem."""
         return list_problems(self.problems, "the price file")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from muybridge_protocol.families.family import Family, Model
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.rules.media_urls import ALLOWED, MediaUrl
+from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Text, both
 
 EXTRA = "Fields that are sent unchecked, by their names on the wire."
@@ -54,7 +54,7 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
     media = [rule for rule in field.rules if isinstance(rule, MediaUrl) and rule.base64]
     if media:
         stated = any(rule.base64_stated for rule in media)
-        yield f"For a local file, use {'load_media(path)' if stated else ALLOWED}."
+        yield f"For a local file, use load_media(path{'' if stated else ', allow_inline=True'})."
     if field.service_default is not None:
         yield f"Default {field.service_default}."
     for model in family.models:

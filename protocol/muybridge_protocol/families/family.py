@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.local_errors import InvalidRequest
 from muybridge_protocol.media.inline import LOAD, InlineMedia, file_within
 from muybridge_protocol.rules.files import (
     IN_PYTHON,

@@ -6,6 +6,7 @@ import attrs
 
 from muybridge_protocol.media.inline import InlineMedia, file_within, link_of, load_line
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -62,9 +63,11 @@ class Field:
         for rule in rules:
             complaint = rule.complaint(value)
             if complaint:
-                return Problem(
-                    self.wire, value, rule.name, complaint, _accepted_instead(value, rule)
-                )
+                remedies: tuple[Remedy, ...] = ()
+                accepted = rule.accepted
+                if isinstance(rule, MediaUrl):
+                    accepted, remedies = rule.accepted_instead_of(value)
+                return Problem(self.wire, value, rule.name, complaint, accepted, remedies=remedies)
         return None
 
     def _accepted_for(self, value: object) -> str:
@@ -91,7 +94,3 @@ class Field:
 
     def _accepted_media(self) -> str:
         return next(rule.accepted for rule in self.rules if isinstance(rule, MediaUrl))
-
-
-def _accepted_instead(value: object, rule: ValueRule) -> str:
-    return rule.accepted_instead_of(value) if isinstance(rule, MediaUrl) else rule.accepted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.remedies import Remedy
 
 __all__ = ["UNKNOWN_FORMAT", "MediaFacts", "MediaKind"]
 
@@ -27,6 +28,7 @@ class MediaFacts:
         defect: Why it is certainly unusable, such as `is truncated`, or "".
         doubt: Why it may be unusable, or "".
         missing: Why the rest could not be found out, or "".
+        remedies: What to do to find it out.
     """
 
     kind: MediaKind | None = None
@@ -39,6 +41,7 @@ class MediaFacts:
     defect: str = ""
     doubt: str = ""
     missing: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     def __str__(self) -> str:
         parts = [self.format or str(self.kind or "")]

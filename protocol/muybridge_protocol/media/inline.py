@@ -20,8 +20,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.media.formats import CONTENT_TYPES, PDF
 from muybridge_protocol.records.json import readable
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 MIME_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORECASE)
 """A media type, as requests take it."""
-TYPED: Final = ", or give mime_type"
-"""What else a file of an unknown format can do, at the end of a message to those who load it."""
+TYPED: Final = Remedy(kind=RemedyKind.GIVE, option="mime_type", owner="load_media")
+"""What else those can do who load a file of an unknown format."""
 
 LOAD: Final = "muybridge.load_media(path)"
 """How a file becomes a value that requests take."""
@@ -97,12 +99,12 @@ class InlineMedia:
             if facts.defect == IS_PDF:
                 mime_type = PDF.content_type
             elif facts.defect:
-                typed = "" if mime_type else TYPED
-                raise ValueError(f"{said} {facts.defect}; use a picture, video or sound{typed}")
+                typed = () if mime_type else (TYPED,)
+                raise LocalError(f"{said} {facts.defect}; use a picture, video or sound", *typed)
             elif mime_type is None:
                 known = ", ".join(CONTENT_TYPES)
-                raise ValueError(
-                    f"{said} has the format {facts.format}; use one of: {known}{TYPED}"
+                raise LocalError(
+                    f"{said} has the format {facts.format}; use one of: {known}", TYPED
                 )
         elif not MIME_TYPE.fullmatch(mime_type):
             raise ValueError(

@@ -93,7 +93,9 @@ class Call(PaidOperation[HttpResponse]):
             return super()._fail(failure, now)
         tries = self.tries + 1
         if tries >= RETRIES:
-            return self._settle(ServiceUnreachable(silent=0.0, reason=str(failure)))
+            return self._settle(
+                ServiceUnreachable(silent=0.0, reason=str(failure), advice=failure.remedies)
+            )
         delay = backoff(self.seed, tries)
         event = WillRetry(self._name, str(failure), delay, tries)
         return attrs.evolve(self, tries=tries, due=now + delay, events=(event,))

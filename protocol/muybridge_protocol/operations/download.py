@@ -77,6 +77,7 @@ from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.operations.ranges import content_range, whole_number
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, Status, Task, read_result
+from muybridge_protocol.remedies import Remedy, in_facts
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
 
 DOWNLOAD_TIMEOUT = defaults.DOWNLOAD_TIMEOUT
@@ -331,9 +332,9 @@ class Download(Operation[Saved]):
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after a failed exchange."""
         if failure.reason is Reason.PRIVATE_ADDRESS:
-            return self._settle(self._lasting(f"{failure}; {ALLOW_DOWNLOADS}"))
+            return self._settle(self._lasting(str(failure), advice=(ALLOW_DOWNLOADS,)))
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
-            return self._settle(self._lasting(str(failure)))
+            return self._settle(self._lasting(str(failure), advice=failure.remedies))
         undecodable = failure.phase is Phase.BODY and failure.reason is Reason.MALFORMED
         if self.stage is Stage.READING and self.part.codings and undecodable:
             (coding,) = self.part.codings
@@ -378,7 +379,8 @@ class Download(Operation[Saved]):
         try:
             url = self.service.check_download(result.url)
         except InvalidAddress as error:
-            return self._settle(self._lasting(f"the fresh link cannot be used: {error}"))
+            reason = f"the fresh link cannot be used: {error.describe(in_facts)}"
+            return self._settle(self._lasting(reason, advice=error.remedies))
         return attrs.evolve(self, url=url, stage=Stage.FETCHING, hops=0, due=now, events=())
 
     def _without_link(self, result: Result) -> ServiceError:
@@ -446,7 +448,8 @@ class Download(Operation[Saved]):
         try:
             url = self.service.check_download(resolve_location(self.url, location))
         except InvalidAddress as error:
-            return self._settle(self._lasting(f"a redirect was not followed: {error}", head.status))
+            reason = f"a redirect was not followed: {error.describe(in_facts)}"
+            return self._settle(self._lasting(reason, head.status, advice=error.remedies))
         return attrs.evolve(self, url=url, hops=self.hops + 1, due=now, events=())
 
     def _refresh(self, status: int, now: float) -> Self:
@@ -479,8 +482,12 @@ class Download(Operation[Saved]):
         resumes = self.keeps_part and self.part.offset > 0 and self.part.validator is not None
         return DownloadFailed(reason=reason, status=status, resumes=resumes, task=self.task)
 
-    def _lasting(self, reason: str, status: int | None = None) -> ServiceError:
-        return DownloadFailed(reason=reason, status=status, lasting=True, task=self.task)
+    def _lasting(
+        self, reason: str, status: int | None = None, *, advice: tuple[Remedy, ...] = ()
+    ) -> ServiceError:
+        return DownloadFailed(
+            reason=reason, status=status, lasting=True, advice=advice, task=self.task
+        )
 
     def _link_expired(self, reason: str, status: int | None = None) -> ServiceError:
         return LinkExpired(reason=reason, status=status, lasting=True, task=self.task)

@@ -40,6 +40,7 @@ from muybridge_protocol.operations.operation import (
     Wait,
 )
 from muybridge_protocol.operations.ranges import content_range, whole_number
+from muybridge_protocol.remedies import Remedy, RemedyKind, in_facts
 from muybridge_protocol.service import Service, resolve_location
 
 LIMIT: Final = 256 * 1024
@@ -52,7 +53,7 @@ IDLE_TIMEOUT: Final = 10.0
 """Seconds without a byte after which a connection is closed."""
 
 _BEYOND: Final = f"what is needed is not in the {LIMIT // 1024} KiB that are fetched"
-_ALLOW: Final = "to look at it anyway, pass allow_insecure_downloads=True"
+_ALLOW: Final = Remedy(kind=RemedyKind.ALLOW, option="allow_insecure_downloads", action="inspect")
 
 
 class Stage(Enum):
@@ -178,7 +179,7 @@ class Inspection(Operation[MediaFacts]):
     def _fail(self, failure: TransportFailure, now: float) -> Self:  # noqa: ARG002  it is not retried
         """Return the operation after a failed exchange."""
         if failure.reason is Reason.PRIVATE_ADDRESS:
-            return self._close(f"it was not fetched: {failure}; {_ALLOW}")
+            return self._close(f"it was not fetched: {failure}", _ALLOW)
         if failure.reason is Reason.TRUNCATED:
             # So the length that the server announced is wrong, too.
             unsure = attrs.evolve(self, fragments=attrs.evolve(self.fragments, size=None))
@@ -194,7 +195,8 @@ class Inspection(Operation[MediaFacts]):
         except InvalidAddress:
             return self._close(
                 "it was not fetched: the address is neither https nor on a public host, or is "
-                f"that of a cloud's metadata service; {_ALLOW}"
+                "that of a cloud's metadata service",
+                _ALLOW,
             )
         return attrs.evolve(self, url=url)
 
@@ -205,7 +207,8 @@ class Inspection(Operation[MediaFacts]):
         try:
             url = resolve_location(self.url, location)
         except InvalidAddress as error:
-            return self._close(f"a redirect was not followed: {error}")
+            said = error.describe(in_facts)
+            return self._close(f"a redirect was not followed: {said}", *error.remedies)
         return attrs.evolve(self, hops=self.hops + 1)._go_to(url)
 
     def _accept_part(self, head: HttpHead) -> Self:
@@ -269,8 +272,8 @@ class Inspection(Operation[MediaFacts]):
         closed = attrs.evolve(self._gathered(), closed=why)
         return inspect_media(closed)
 
-    def _close(self, why: str) -> Self:
-        return self._settle(self._known(why))
+    def _close(self, why: str, *remedies: Remedy) -> Self:
+        return self._settle(attrs.evolve(self._known(why), remedies=remedies))
 
     def _fetch_request(self) -> HttpRequest:
         return HttpRequest(

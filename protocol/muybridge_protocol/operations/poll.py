@@ -287,7 +287,9 @@ class Poll(Operation[Result]):
         if POLL.judge_failure(failure) is Verdict.NOT_SENT:
             silent = now - self.heard
             return self._settle(
-                ServiceUnreachable(silent=silent, reason=str(failure), task=self.task)
+                ServiceUnreachable(
+                    silent=silent, reason=str(failure), advice=failure.remedies, task=self.task
+                )
             )
         return self._retry(str(failure), now)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from muybridge_protocol.delivery import CREATE, Verdict, concerns_every_request
-from muybridge_protocol.errors import CreateAmbiguous, NotSent, Refused, ServiceError
+from muybridge_protocol.errors import CreateAmbiguous, NotSent, Refused
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.purchases.purchase import Outcome
 from muybridge_protocol.purchases.states import Stage, State
 from muybridge_protocol.records.json import RAW_LIMIT, readable
 from muybridge_protocol.records.lenient import ERROR_LIMIT
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import in_records
 
 
 def judged(outcome: object) -> Outcome:
@@ -34,7 +35,9 @@ def judged(outcome: object) -> Outcome:
             )
         case NotSent() | Refused() as error:
             later = Stage.QUEUED if concerns_every_request(error) else Stage.REFUSED
-            return Outcome(state=State.RELEASED, reason=_line(_what(error)), leads_to=later)
+            return Outcome(
+                state=State.RELEASED, reason=_line(error.describe(in_records)), leads_to=later
+            )
         case HttpResponse(status=status):  # of a call to any endpoint
             match CREATE.judge_status(status):
                 case Verdict.ANSWER:
@@ -45,10 +48,6 @@ def judged(outcome: object) -> Outcome:
                     return Outcome(state=State.AMBIGUOUS, reason=f"status {status}")
         case _:  # an answer to a text request
             return Outcome(state=State.ACCEPTED)
-
-
-def _what(error: ServiceError) -> str:
-    return f"{error.what()} {error.next_step()}".strip()
 
 
 def _line(text: str) -> str:

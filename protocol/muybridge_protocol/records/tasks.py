@@ -157,6 +157,11 @@ class Task:
         """The record's fields that the specification does not name."""
         return {name: value for name, value in self.raw.items() if name not in _TASK_NAMES}
 
+    @property
+    def reference(self) -> str:
+        """Its id, or its token if the id alone could be misread: what `wait` and `get` take."""
+        return self.id if is_bare(self.id) else self.to_token()
+
     def to_token(self) -> str:
         """Return the task as one line of JSON, which `from_token` reads on any machine.
 

@@ -16,6 +16,7 @@ import attrs
 
 from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.remedies import Face, Remedy, advice, in_python
 from muybridge_protocol.rules.media_conditions import (
     KEPT,
     Body,
@@ -67,6 +68,7 @@ class Finding:
         rule: The rule, as a sentence.
         verdict: Whether it is kept.
         why: What breaks it, or why it is undecided; "" if it is kept.
+        remedies: What to do so that it can be decided.
     """
 
     field: str
@@ -74,9 +76,14 @@ class Finding:
     rule: str
     verdict: Verdict
     why: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.why or self.verdict}. {self.rule}"
+        return f"{self.place}: {self.reason() or self.verdict}. {self.rule}"
+
+    def reason(self, face: Face = in_python) -> str:
+        """Return why, and what to do about it in the words of *face*."""
+        return "; ".join(filter(None, (self.why, advice(self.remedies, face))))
 
     @property
     def place(self) -> str:
@@ -285,4 +292,5 @@ def _finding(medium: Medium, rule: str, judged: Judgement) -> Finding:
         rule=rule,
         verdict=judged.verdict,
         why=judged.why,
+        remedies=judged.remedies,
     )

@@ -19,6 +19,7 @@ import attrs
 from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts
 from muybridge_protocol.media.formats import FORMATS, MP3
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.values import either, parse_pixel_size
 
 Body = Mapping[str, object]
@@ -39,6 +40,7 @@ class Judgement:
 
     verdict: Verdict
     why: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
 
 KEPT = Judgement(Verdict.KEPT)
@@ -313,4 +315,6 @@ def _by_size(facts: MediaFacts, keeps: _SizeTest, perhaps: _SizeTest | None = No
 
 
 def _unknown(facts: MediaFacts, what: str) -> Judgement:
-    return Judgement(Verdict.UNDECIDED, facts.missing or f"{what} is not in its header")
+    if not facts.missing:
+        return Judgement(Verdict.UNDECIDED, f"{what} is not in its header")
+    return Judgement(Verdict.UNDECIDED, facts.missing, facts.remedies)

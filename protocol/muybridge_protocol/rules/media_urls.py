@@ -14,6 +14,7 @@ from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.media.formats import FORMATS
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.rules.values import either, is_array, shown
 
 # Without flags and classes such as `\s`, so that the OpenAPI document can have the same patterns.
@@ -27,7 +28,7 @@ ASSET: Final = f"asset://{_MARK}{{1,1024}}"
 DATA_URI: Final = (
     "[Dd][Aa][Tt][Aa]:[A-Za-z]+/[A-Za-z0-9.+-]+;[Bb][Aa][Ss][Ee]64,[A-Za-z0-9+/_-]+={0,2}"
 )
-ALLOWED: Final = "load_media(path, allow_inline=True)"
+ALLOW_INLINE: Final = Remedy(kind=RemedyKind.ALLOW, option="allow_inline", owner="load_media")
 """How a file is sent where the specification does not say that files are read."""
 LEAST_BASE64 = 64
 """Shortest text that is recognized as plain base64, in characters."""
@@ -76,12 +77,12 @@ class MediaUrl:
             forms.append("plain base64")
         return f"use {either(forms)}"
 
-    def accepted_instead_of(self, value: object) -> str:
-        """Return what the rule accepts in place of *value*, which it refuses."""
+    def accepted_instead_of(self, value: object) -> tuple[str, tuple[Remedy, ...]]:
+        """Return what the rule accepts in place of *value*, which it refuses, and the remedies."""
         items = value if is_array(value) else (value,)
         if self.base64 and any(isinstance(item, InlineMedia) for item in items):
-            return f"use {either(self._addresses())}, or send the file all the same with {ALLOWED}"
-        return self.accepted
+            return f"use {either(self._addresses())}", (ALLOW_INLINE,)
+        return self.accepted, ()
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""

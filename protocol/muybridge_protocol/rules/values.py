@@ -16,6 +16,7 @@ from typing import ClassVar, Protocol, TypeGuard, cast
 import attrs
 
 from muybridge_protocol.records.json import truncated
+from muybridge_protocol.remedies import Face, Remedy, advice, in_python
 
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""
@@ -35,6 +36,7 @@ class Problem:
         message: What is wrong, for people.
         accepted: What would be accepted.
         named: What the caller calls the field, if that is not its name on the wire.
+        remedies: What else can be done.
     """
 
     field: str
@@ -43,14 +45,25 @@ class Problem:
     message: str
     accepted: str
     named: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     def __str__(self) -> str:
-        name = self.named or self.field
-        return f"{name}: {self.sentence()}" if name else self.sentence()
+        return self.describe(in_python)
 
-    def sentence(self) -> str:
-        """Return what is wrong, and what would be accepted."""
-        return f"{self.message}; {self.accepted}"
+    def describe(self, face: Face) -> str:
+        """Return the field, what is wrong, and what to do in the words of *face*."""
+        name = self.named or self.field
+        return f"{name}: {self.sentence(face)}" if name else self.sentence(face)
+
+    def sentence(self, face: Face = in_python) -> str:
+        """Return what is wrong, and what to do in the words of *face*."""
+        return f"{self.message}; {self.accepted_in(face)}"
+
+    def accepted_in(self, face: Face) -> str:
+        """Return what would be accepted, and what else can be done in the words of *face*."""
+        clause = advice(self.remedies, face)
+        joint = " " if self.accepted[-1:] in ("?", ";") else ", or "
+        return f"{self.accepted}{joint}{clause}" if clause else self.accepted
 
 
 @attrs.frozen
@@ -357,11 +370,6 @@ def parse_pixel_size(text: str) -> tuple[int, int] | None:
     """Return the width and height, in pixels, of a `{width}x{height}` text, or None."""
     match = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text, re.ASCII)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def shown_seconds(seconds: float) -> str:
-    """Return a duration as a message shows it: below 10 s with two digits."""
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{round(seconds, 3):.2g} s"  # noqa: PLR2004  as said
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.rules.values import Problem, either, shown
 from muybridge_protocol.service import check_model_name
 
@@ -84,7 +85,8 @@ def model_problem(model: object) -> Problem | None:
         model,
         "one_of",
         f"{shown(model)} is not a known text model",
-        f"{hint} Unlisted(name) sends another on purpose",
+        hint,
+        remedies=(Remedy(kind=RemedyKind.UNLIST, option="unlisted_model"),),
     )
 
 

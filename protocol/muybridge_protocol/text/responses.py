@@ -18,6 +18,7 @@ import attrs
 from muybridge_protocol.errors import MuybridgeError
 from muybridge_protocol.records.convert import ours, structure, wire
 from muybridge_protocol.records.json import JsonObject, as_array, as_object, readable
+from muybridge_protocol.remedies import Face, Remedy, RemedyKind, in_python, message
 from muybridge_protocol.text.content import MODEL, Content, Part
 from muybridge_protocol.text.events import collect_events
 from muybridge_protocol.text.functions import FunctionCall
@@ -37,17 +38,34 @@ class NoText(MuybridgeError):
     """A response has no text; the message says why.
 
     Args:
-        why: The reason, as a sentence.
+        reason: Why, as a sentence, or as the beginning of one that the advice completes.
         response: The response.
+        advice: What to do about it.
     """
 
-    def __init__(self, why: str, response: GenerateContentResponse) -> None:
-        super().__init__(why, response)
-        self.why = why
-        self.response = response
+    _charged = "yes"
 
-    def __str__(self) -> str:
-        return self.why
+    def __init__(
+        self, reason: str, response: GenerateContentResponse, advice: tuple[Remedy, ...] = ()
+    ) -> None:
+        super().__init__(reason, response, advice)
+        self.reason = reason
+        self.response = response
+        self.advice = advice
+
+    @property
+    def why(self) -> str:
+        """Why there is no text, and what to do, in the words of Python."""
+        return self.describe()
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What to do, as data."""
+        return self.advice
+
+    def describe(self, face: Face = in_python) -> str:
+        """Return why there is no text, and what to do in the words of *face*."""
+        return message((self.reason, *self.advice), face)
 
 
 NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
@@ -206,7 +224,7 @@ class GenerateContentResponse:
             NoText: There is no answer.
         """
         if not self.candidates:
-            raise NoText(self._why_no_text(), self)
+            raise self._no_text()
         return self.candidates[0].content
 
     @property
@@ -233,33 +251,35 @@ class GenerateContentResponse:
         """
         text = _whole_characters(_text_of(self.raw))
         if not text:
-            raise NoText(self._why_no_text(), self)
+            raise self._no_text()
         return text
 
     def __repr__(self) -> str:
         reason = readable(self.finish_reason or "unfinished", 40)
         return f"<{type(self).__name__} {reason} {readable(_text_of(self.raw), 60)!r}>"
 
-    def _why_no_text(self) -> str:
+    def _no_text(self) -> NoText:
+        """Return the error that there is no text."""
         feedback = self.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
             said = _said(feedback.block_reason, feedback.block_reason_message)
-            return f"The prompt was blocked ({said})."
+            return NoText(f"The prompt was blocked ({said}).", self)
         if not self.candidates:
-            return "The response has no candidate, and does not say why."
+            return NoText("The response has no candidate, and does not say why.", self)
         candidate = self.candidates[0]
         reason = candidate.finish_reason
         if reason == FinishReason.MAX_TOKENS:
-            return (
-                "The limit of output tokens was reached before any text; raise max_output_tokens."
-            )
+            more = Remedy(kind=RemedyKind.RAISE, option="max_output_tokens")
+            return NoText("The limit of output tokens was reached before any text;", self, (more,))
         if reason is not None and reason not in _GOOD_REASONS:
-            return f"The model stopped early ({_said(reason, candidate.finish_message)})."
+            said = _said(reason, candidate.finish_message)
+            return NoText(f"The model stopped early ({said}).", self)
         kinds = sorted(_kinds(candidate.content.parts))
-        if kinds:
-            said = f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
-            return f"{said} Read function_calls." if "functionCall" in kinds else said
-        return "The answer is empty."
+        if not kinds:
+            return NoText("The answer is empty.", self)
+        said = f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
+        calls = Remedy(kind=RemedyKind.READ_CALLS, attribute="function_calls")
+        return NoText(said, self, (calls,) if "functionCall" in kinds else ())
 
 
 @attrs.frozen(repr=False)
@@ -280,7 +300,7 @@ class GenerateContentChunk(GenerateContentResponse):
         if not text.isascii():  # Python knows that without looking
             text = _whole_characters(text)
         if not text and self._ends_badly():
-            raise NoText(self._why_no_text(), self)
+            raise self._no_text()
         return text
 
     def _ends_badly(self) -> bool:

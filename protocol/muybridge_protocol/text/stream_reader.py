@@ -40,6 +40,7 @@ from muybridge_protocol.records.json import (
     read_event,
     readable,
 )
+from muybridge_protocol.remedies import Face, Remedy, RemedyKind, in_python
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import (
     DONE,
@@ -74,6 +75,8 @@ class StreamInterrupted(ServiceError):
         error: The event in which the service reported an error, or None.
     """
 
+    _charged = "perhaps"
+
     reason: str
     dialect: Dialect[Any] = attrs.field(repr=False)
     raw: bytes = attrs.field(default=b"", repr=False)
@@ -91,16 +94,20 @@ class StreamInterrupted(ServiceError):
         """Return what happened, as a sentence."""
         return f"The stream was cut off: {self.reason.removesuffix('.')}."
 
-    def about(self) -> str:
-        """Return what arrived, as a sentence."""
+    def about(self, face: Face = in_python) -> str:
+        """Return what arrived and where it is, as a sentence."""
         if not self.arrived:
             return "No part of the answer arrived."
         chunks = "1 chunk" if self.arrived == 1 else f"{self.arrived} chunks"
-        return f"What had arrived, {chunks}, is in the error's `chunks`."
+        where = " ".join(filter(None, map(face, self.remedies)))
+        return f"What had arrived, {chunks}, {where}." if where else f"Only {chunks} arrived."
 
-    def next_step(self) -> str:
+    def next_step(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
         """Return what to do next, as a sentence."""
         return "It may have been charged, and was not requested again."
+
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.READ, attribute="chunks"),) if self.arrived else ()
 
 
 class StreamReader(Generic[T]):

@@ -48,6 +48,7 @@ from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.observations import RequestSent
 from muybridge_protocol.records.convert import View, unstructure
 from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.remedies import in_facts, in_records, sentence
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -246,8 +247,8 @@ class ItemWork:
             case OSError() as broken:
                 at = broken.filename or "the file system"
                 failure = DownloadFailed(reason=f"{at}: {broken.strerror or broken}")
-            case _:  # an address from the service
-                failure = DownloadFailed(reason=str(error))
+            case InvalidAddress() as error:  # from the service
+                failure = DownloadFailed(reason=error.describe(in_facts), advice=error.remedies)
         self._put_off(failure, state=State.COMPLETED)
 
     def set_aside(self, error: Exception, service: Service) -> None:
@@ -321,7 +322,8 @@ class ItemWork:
         self._run.event(self.entry, What.FAILED, error.what(), task=self.entry.task_id)
 
     def _put_off(self, error: ServiceError, *, state: State = State.SUBMITTED) -> None:
-        facts: dict[str, Any] = {"reason": error.what(), "owner": None}
+        reason = " ".join(filter(None, (error.what(), sentence(error.advice, in_records))))
+        facts: dict[str, Any] = {"reason": reason, "owner": None}
         if error.task is not None and error.task.next_poll_at is not None:
             facts["token"] = error.task.to_token()  # the next run must not poll it sooner
         self._move(state, before=state, **facts)

@@ -21,7 +21,7 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from muybridge.batch.journal_entries import NewItem
-from muybridge.files.inline_media import LARGER, LocalMedia
+from muybridge.files.inline_media import LocalMedia
 from muybridge.files.saving import safe_stem
 from muybridge.media.by_name import by_wire
 from muybridge.media.loading import local_media, with_files
@@ -32,8 +32,8 @@ from muybridge_protocol.families.family import OwnLinks, any_link
 from muybridge_protocol.families.request import parse, with_loading
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
+from muybridge_protocol.remedies import Face, Remedy, RemedyKind, in_all_faces, in_python
 from muybridge_protocol.rules.files import IN_FIELDS, FileForms
-from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Kind, Problem, shown
 
 _LONGEST_NAME: Final = 200
@@ -77,7 +77,8 @@ class InvalidBatch(LocalError):
         self.problems: tuple[BatchProblem, ...] = tuple(problems)
         super().__init__(self.problems)
 
-    def __str__(self) -> str:
+    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
+        """Return every problem."""
         return list_problems(self.problems, "the batch")
 
 
@@ -490,8 +491,18 @@ def told(problem: Problem) -> tuple[str, str]:
     own = _closest(problem.field, _OWN) if problem.rule == "unknown_field" else None
     if own is not None:
         return problem.field, f"an item has no such key; did you mean {own}?"
-    said = problem.sentence().replace(ALLOWED, '"allow_inline": true')
-    return problem.field, said.replace(LARGER, "")
+    return problem.field, problem.sentence(in_items)
+
+
+def in_items(remedy: Remedy) -> str:
+    """Return what to do in a batch file."""
+    match remedy.kind:
+        case RemedyKind.ALLOW:
+            return f'send the file all the same with "{remedy.option}": true'
+        case RemedyKind.UNLIST:
+            return f"{remedy.option} sends another on purpose"
+        case _:
+            return in_all_faces(remedy)
 
 
 def _closest(name: str, names: Iterable[object]) -> str | None:

@@ -21,6 +21,7 @@ from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import OverBudget, ServiceError
+from muybridge_protocol.remedies import in_records
 
 _FAILURES = frozenset({What.FAILED, What.REFUSED})
 _ENDS = frozenset({What.DOWNLOADED, *_FAILURES})
@@ -171,6 +172,7 @@ class Run:
 
     def postpone(self, entry: Entry, error: ServiceError | StoreUnusable | str) -> None:
         """Leave *entry* to a later run, because of *error*."""
+        said = error.describe(in_records) if isinstance(error, ServiceError) else str(error)
         with self.lock:
             self.tried.add(entry.number)
             if isinstance(error, StoreUnusable):
@@ -179,9 +181,9 @@ class Run:
             if isinstance(error, ServiceError) and concerns_every_request(error):
                 # Every other request would fail the same way.
                 self.creates = False
-                self.stopped = str(error)
+                self.stopped = said
                 self.over_budget = isinstance(error, OverBudget)
-        self.event(entry, What.POSTPONED, str(error))
+        self.event(entry, What.POSTPONED, said)
 
     def miss_amount(self, entry: Entry, reason: str) -> None:
         """Report at the end that *entry* is not sent, unlike others, and why."""

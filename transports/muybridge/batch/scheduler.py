@@ -53,6 +53,7 @@ from muybridge.signals import (
     hold_interrupts,
     ignoring_errors,
 )
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.errors import OverBudget as NothingLeft
 from muybridge_protocol.events import Submitted
@@ -62,7 +63,6 @@ from muybridge_protocol.operations import Wait
 from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Result, Task
-from muybridge_protocol.rules.values import shown_seconds
 
 if TYPE_CHECKING:
     from muybridge.ledger.books import Booking

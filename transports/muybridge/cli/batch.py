@@ -37,7 +37,7 @@ from muybridge.cli.batch_reports import (
     summary_record,
 )
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
-from muybridge.cli.errors import in_options, interrupted_code, interruption
+from muybridge.cli.errors import in_command, interrupted_code, interruption
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
     DONE,
@@ -58,6 +58,8 @@ from muybridge.cli.workers import submit
 from muybridge.signals import ignoring_signals
 from muybridge_protocol.errors import InvalidAddress, LocalError
 from muybridge_protocol.estimates import PriceList
+from muybridge_protocol.local_errors import NOTHING_SENT
+from muybridge_protocol.remedies import message
 from muybridge_protocol.service import Service
 
 
@@ -301,7 +303,9 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
     try:
         read_items(file)
     except InvalidBatch as wrong:
-        said = BatchProblem("the service", "", str(error).removesuffix(" Nothing was sent."))
+        # The heading of the problems says already that nothing was sent.
+        parts = (part for part in error.args if part != NOTHING_SENT)
+        said = BatchProblem("the service", "", message(parts, in_command))
         raise InvalidBatch([said, *wrong.problems]) from error
 
 
@@ -328,7 +332,7 @@ def _finish(
     if report.ambiguous:
         say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:
-        say(f"stopped: {in_options(report.stopped)}")
+        say(f"stopped: {report.stopped}")
     if not invocation.presentation.json:
         answer(counted(counts))
         if report.sheet is not None:

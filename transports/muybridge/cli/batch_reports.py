@@ -15,7 +15,7 @@ from muybridge.batch.port import Stray
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
-from muybridge.cli.errors import in_options, interrupted_code
+from muybridge.cli.errors import interrupted_code
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
     DONE,
@@ -93,10 +93,10 @@ def say_reasons(entries: Iterable[Entry], *, stopped: str = "") -> None:
             if entry.reason != stopped:
                 queued.setdefault(entry.reason, []).append(entry.label)
         else:
-            say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}{_named(entry)}")
+            say(f"{entry.label} is {entry.state}: {entry.reason}{_named(entry)}")
     for reason, (first, *others) in queued.items():
         are = f" and {len(others)} more are" if others else " is"
-        say(f"{first}{are} {State.QUEUED}: {in_options(reason)}")
+        say(f"{first}{are} {State.QUEUED}: {reason}")
 
 
 def counted(counts: Mapping[State, int] | Mapping[str, int]) -> str:

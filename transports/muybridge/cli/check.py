@@ -10,7 +10,7 @@ import click
 
 from muybridge.cli import options
 from muybridge.cli.connection import open_client
-from muybridge.cli.errors import in_options, report_problems
+from muybridge.cli.errors import in_command, report_problems
 from muybridge.cli.exit_codes import FAILED
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.generate import FamilyGroup
@@ -142,7 +142,7 @@ def _print(report: MediaReport) -> None:
 
 def _print_finding(finding: Finding, indent: str) -> None:
     if finding.why:
-        why = in_options(finding.why)
+        why = finding.reason(in_command)
         answer(f"{indent}{_MARKS[finding.verdict]}: {why}. {finding.rule}")
 
 
@@ -169,7 +169,7 @@ def _record(report: MediaReport) -> JsonObject:
 def _finding_record(finding: Finding) -> JsonObject:
     return {
         **attributes(finding, "field", "index", "rule"),
-        "why": in_options(finding.why),
+        "why": finding.reason(in_command),
     }
 
 

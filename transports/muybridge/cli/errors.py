@@ -27,12 +27,11 @@ from muybridge.cli.exit_codes import (
     ExitCode,
 )
 from muybridge.cli.invocation import Invocation
-from muybridge.cli.options import IN_COMMAND, media_rules, option_name, printed
+from muybridge.cli.options import ALLOW_INLINE, IN_COMMAND, media_rules, option_name, printed
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge.drivers.notes import TEXT_UNDER_WAY
-from muybridge.files.inline_media import LARGER
 from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
 from muybridge.signals import Terminated
 from muybridge_protocol.errors import (
@@ -45,18 +44,17 @@ from muybridge_protocol.errors import (
     InvalidKey,
     InvalidRequest,
     LocalError,
+    MuybridgeError,
     NotSent,
     Refused,
     ServiceError,
-    ServiceUnreachable,
     TaskEnded,
 )
 from muybridge_protocol.families import FAMILIES
-from muybridge_protocol.media.inline import TYPED
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
+from muybridge_protocol.remedies import ANYWAY, Remedy, RemedyKind, in_all_faces
 from muybridge_protocol.rules.files import FILE_TEXT, FileText, file_text, instead_of
-from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array
 from muybridge_protocol.service import shown_id
 from muybridge_protocol.text.responses import NoText
@@ -90,42 +88,52 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
 """The exit code of each class of error; the most special class counts."""
 
 
-_ARGUMENTS: Mapping[str, str] = {
-    "give base_url and api_key": "give --base-url and --api-key-file",
-    "give base_url": "give --base-url",
-    "text_base_url cannot be used": "MUYBRIDGE_TEXT_BASE_URL or --text-base-url cannot be used",
-    "base_url cannot be used": "MUYBRIDGE_BASE_URL or --base-url cannot be used",
-    "raise max_output_tokens": "raise --max-output-tokens",
-    "is in the error's `chunks`": "is on stdout",
-    "give api_key": "give --api-key-file",
-    "give out": "give --out",
-    "Use out=None": "Omit --out",
-    TYPED: "",
-    ALLOWED: "--allow-inline",
-    LARGER: "",
-    "pass allow_plain_http=True": "use --allow-plain-http",
-    "pass allow_insecure_downloads=True": "use --allow-insecure-downloads",
-    "pass RequestsTransport(allow_plain_http_proxy=True)": "use --allow-plain-http-proxy",
-    " For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url.": "",
-}
-"""What the library's messages tell a programmer to do, and what it means on the command line."""
-
-
-_OUR_WORDS = (LocalError, NoText, StreamInterrupted, NotSent, ServiceUnreachable, DownloadFailed)
-"""The errors whose messages say such things."""
-
-
 _WITHOUT_SERVICE = (
     "to try it without a key: add --local to run, text or batch run, or start `muybridge serve` "
     "in another terminal and paste the line that it prints"
 )
 
 
-def in_options(message: str) -> str:
-    """Return the library's *message* with what the command's user is to do."""
-    for argument, option in _ARGUMENTS.items():
-        message = message.replace(argument, option)
-    return message
+_OPTIONS: Mapping[str, str] = {"api_key": "--api-key-file"}
+"""The options whose names are not those of the arguments."""
+
+
+def in_command(remedy: Remedy) -> str:
+    """Return what to do on the command line, or "" if it has no such thing."""
+    option = " and ".join(
+        _OPTIONS.get(name) or f"--{name.replace('_', '-')}" for name in remedy.option.split(" and ")
+    )
+    variable = f"set {remedy.variable}, or " if remedy.variable else ""
+    match remedy.kind:
+        case RemedyKind.GIVE if not remedy.owner:
+            form = f" as {remedy.form}" if remedy.form else ""
+            return f"{variable}give {option}{form}"
+        case RemedyKind.CORRECT:
+            return f"{remedy.variable} or {option} cannot be used:"
+        case RemedyKind.RAISE if not remedy.owner:
+            return f"raise {option}"
+        case RemedyKind.OMIT:
+            return f"omit {option}"
+        case RemedyKind.ALLOW if remedy.option == ALLOW_INLINE:
+            return f"send the file all the same with {option}"
+        case RemedyKind.ALLOW:
+            return f"{ANYWAY[remedy.action]}use {option}"
+        case RemedyKind.UNLIST:
+            return f"{option} sends another on purpose"
+        case RemedyKind.WAIT:
+            return f"to resume: muybridge wait {shlex.quote(remedy.task)}"
+        case RemedyKind.QUERY:
+            command = f"muybridge get {shlex.quote(remedy.task)}"
+            return f"query it with `{command}` before you send the request again"
+        case RemedyKind.READ if remedy.attribute == "chunks":
+            return "is on stdout"
+        case _:
+            return in_all_faces(remedy)
+
+
+def _besides(remedy: Remedy) -> str:
+    """Return what to do besides resuming, for which the command is printed below."""
+    return "" if remedy.kind is RemedyKind.WAIT else in_command(remedy)
 
 
 def exit_code(error: BaseException, invocation: Invocation) -> ExitCode:
@@ -155,11 +163,13 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if isinstance(error, InvalidRequest):
         return report_problems(error, code, invocation)
     message, details = str(error) or type(error).__name__, {}
-    if isinstance(error, _OUR_WORDS):
-        message = in_options(message)
     if isinstance(error, ServiceError):
-        details = _details(error)
         invocation.learn(error)
+    if isinstance(error, MuybridgeError):
+        details = _details(error)
+        command = _command(code, invocation)
+        message = error.describe(in_command if command is None else _besides) or message
+    if isinstance(error, ServiceError):
         if invocation.connection.local and code in (SAFE, NOT_SAVED):
             message = f"{error.what()} The local service has ended, and its tasks with it."
     elif isinstance(error, click.ClickException):
@@ -176,7 +186,10 @@ def report(error: BaseException, invocation: Invocation) -> int:
         elif invocation.course.answer is not None and not invocation.connection.local:
             message += " The answer may have been charged. Asking again may cost again."
     exits = _report(type(error).__name__, message, code, invocation, details)
-    if isinstance(error, InvalidKey | InvalidAddress) and message.startswith("There is no "):
+    lacks = isinstance(error, InvalidKey | InvalidAddress) and any(
+        remedy.kind is RemedyKind.GIVE for remedy in error.remedies
+    )
+    if lacks:
         say(_WITHOUT_SERVICE)
     return exits
 
@@ -216,9 +229,7 @@ def _report(
 ) -> int:
     """Report an error and how to resume. *exits* replaces *code* as the exit code."""
     exits = code if exits is None else exits
-    stopped = code in (NOT_SENT, INTERRUPTED) and invocation.course.resuming is not None
-    resumable = stopped or code.accepted in ("perhaps", "yes")
-    command = invocation.next_command() if resumable else None
+    command = _command(code, invocation)
     say(f"error: {message}")
     if command is not None:
         say(f"to resume: {command}")
@@ -228,6 +239,13 @@ def _report(
             told["command"] = command
         _document({"ok": False, "error": told, **_records(invocation)})
     return exits
+
+
+def _command(code: ExitCode, invocation: Invocation) -> str | None:
+    """Return the command that resumes after an end with *code*, or None."""
+    stopped = code in (NOT_SENT, INTERRUPTED) and invocation.course.resuming is not None
+    resumable = stopped or code.accepted in ("perhaps", "yes")
+    return invocation.next_command() if resumable else None
 
 
 def _records(invocation: Invocation) -> dict[str, Any]:
@@ -244,7 +262,7 @@ def _records(invocation: Invocation) -> dict[str, Any]:
     return records
 
 
-def _details(error: ServiceError) -> dict[str, Any]:
+def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return the plain attributes of *error* that are set."""
     names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
     found = {name: getattr(error, name, None) for name in names}
@@ -261,7 +279,7 @@ def report_problems(error: InvalidRequest, code: int, invocation: Invocation) ->
     ]
     say("\n".join([f"error: {heading}", *lines]))
     if invocation.presentation.json:
-        told = {"type": "InvalidRequest", "message": str(error), "exit_code": code}
+        told = {"type": "InvalidRequest", "message": error.describe(in_command), "exit_code": code}
         _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
     return code
 
@@ -289,9 +307,8 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
     return {
         **attributes(problem, "field"),
         "option": _option(family, problem.field) if problem.field else None,
-        "rule": problem.rule,
-        "message": in_options(problem.message),
-        "accepted": in_options(_accepted(family, problem)),
+        **attributes(problem, "rule", "message"),
+        "accepted": _accepted(family, problem),
     }
 
 
@@ -301,12 +318,12 @@ def _accepted(family: str, problem: Problem) -> str:
     if family == TEXT and found is not None:
         return instead_of_text(found, problem.field)
     if family == TEXT:
-        return problem.accepted.replace("Unlisted(name)", "--unlisted-model")
+        return problem.accepted_in(in_command)
     known = FAMILIES[family]
     if found is not None:
         return known.instead_of_text(found, IN_COMMAND)
     field = known.field(problem.field)
-    accepted = problem.accepted
+    accepted = problem.accepted_in(in_command)
     if field is not None and problem.rule == "type":
         accepted = "; ".join([accepted, *(rule.accepted for rule in field.rules)])
     if field is not None and problem.rule == "media_url" and _names_no_file(problem.value):

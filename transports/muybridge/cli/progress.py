@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from muybridge.cli.terminal import is_live, message_console, say
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.events import (
     DownloadProgress,
     Polled,
@@ -19,7 +20,6 @@ from muybridge_protocol.events import (
 )
 from muybridge_protocol.observations import CallBegan
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.rules.values import shown_seconds
 
 if TYPE_CHECKING:
     from rich.live import Live

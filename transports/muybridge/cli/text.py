@@ -14,7 +14,7 @@ import attrs
 import click
 
 from muybridge.cli import suggestions
-from muybridge.cli.errors import in_options, instead_of_text
+from muybridge.cli.errors import in_command, instead_of_text
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     JSON,
@@ -40,11 +40,13 @@ from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_a
 from muybridge.files.inline_media import load_media
 from muybridge.media.files import file_named
 from muybridge.verbs.text import ask, calls_in, others_in, save_files
-from muybridge_protocol.errors import InvalidAddress, InvalidRequest
+from muybridge_protocol.errors import InvalidAddress, InvalidRequest, LocalError
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import readable
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.rules.files import problem_of
 from muybridge_protocol.rules.values import Kind
 from muybridge_protocol.text.content import GenerationConfig
@@ -196,14 +198,12 @@ def text(
         not invocation.connection.local
         and find_address(invocation.connection.text_base_url, TEXT_BASE_URL_VARIABLE) is None
     ):
-        needs, variables, options = "", TEXT_BASE_URL_VARIABLE, "--text-base-url"
+        needs, variable, option = "", TEXT_BASE_URL_VARIABLE, "text_base_url"
         if invocation.connection.api_key_file is None and KEY_VARIABLE not in os.environ:
             needs = " and no API key"
-            variables, options = f"{variables} and {KEY_VARIABLE}", f"{options} and --api-key-file"
-        raise InvalidAddress(
-            f"There is no text base URL{needs}. Set {variables}, or give {options}. "
-            "Nothing was sent."
-        )
+            variable, option = f"{variable} and {KEY_VARIABLE}", f"{option} and api_key"
+        give = Remedy(kind=RemedyKind.GIVE, option=option, variable=variable)
+        raise InvalidAddress(f"There is no text base URL{needs}.", give, NOTHING_SENT)
     printing = not invocation.presentation.json and not no_stream
     with invocation.client(text=True, spinner=not printing) as client, _printer() as put:
         invocation.note(pays=True)
@@ -247,8 +247,10 @@ def _load(path: str) -> InlineMedia:
         return load_media(path)
     except OSError as error:
         reason = error.strerror or str(error)
+    except LocalError as error:
+        reason = error.describe(in_command)
     except ValueError as error:
-        reason = in_options(str(error))
+        reason = str(error)
     raise click.UsageError(f"--image {path}: {reason}. Nothing was sent.")
 
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import click
 
 from muybridge.cli.check import checking_client
-from muybridge.cli.errors import in_options
+from muybridge.cli.errors import in_command
 from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import insecure_downloads
@@ -84,4 +84,4 @@ def _record(verdict: Verdict) -> JsonObject:
 
 
 def _media_finding(finding: Finding) -> tuple[str, str]:
-    return finding.place, f"{in_options(finding.why)}. {finding.rule}"
+    return finding.place, f"{finding.reason(in_command)}. {finding.rule}"

@@ -15,7 +15,8 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.records.tasks import Result, Task, as_task, is_bare
+from muybridge_protocol.records.tasks import Result, Task, as_task
+from muybridge_protocol.remedies import Remedy, RemedyKind, in_python
 from muybridge_protocol.service import shown_id
 
 UNDER_WAY = (
@@ -160,7 +161,8 @@ def note_request(broken: BrokenOff, request: HttpRequest) -> None:
 
 def accepted(task: Task) -> str:
     """Return the note for an exception that ends a call after *task* was created."""
-    return f"Task {shown_id(task.id)} was accepted; to resume: wait({_name(task)!r})."
+    resume = in_python(Remedy(kind=RemedyKind.WAIT, task=task.reference))
+    return f"Task {shown_id(task.id)} was accepted; {resume}."
 
 
 def note_task(error: BaseException, task: Task, tasks: InterruptedTasks) -> None:
@@ -170,8 +172,9 @@ def note_task(error: BaseException, task: Task, tasks: InterruptedTasks) -> None
 
 def note_download(error: BaseException, task: Task, tasks: InterruptedTasks) -> None:
     """Add to the notes of *error*, which ends a download, how to repeat it."""
-    named = f"{shown_id(task.id)} was interrupted; to resume: download({_name(task)!r}, ...)"
-    tasks.keep(error, task, f"The download of task {named}.")
+    resume = in_python(Remedy(kind=RemedyKind.DOWNLOAD, task=task.reference))
+    said = f"The download of task {shown_id(task.id)} was interrupted; {resume}."
+    tasks.keep(error, task, said)
 
 
 def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInterrupt:
@@ -202,7 +205,3 @@ def _told(outcome: object) -> str | None:
             return str(error)
         case _:
             return None
-
-
-def _name(task: Task) -> str:
-    return task.id if is_bare(task.id) else task.to_token()

@@ -22,6 +22,7 @@ from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download
 from muybridge_protocol.operations.download import Part, Saved, Stage
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import RemedyKind
 
 if TYPE_CHECKING:
     from muybridge.files.sidecar import Sidecar
@@ -125,7 +126,7 @@ async def copy(
             # In a thread, because it waits for the disk or whatever is behind the file.
             await driver.runtime.in_thread(partial(_copy_all, temporary, file))
     except genuine(OSError) as error:
-        raise unsaved("the file object", error, task, _FOR_FILES) from error
+        raise unsaved("the file object", error, task, RemedyKind.CHOOSE_FILE) from error
 
 
 def check_path(target: object) -> None:
@@ -198,9 +199,6 @@ def _copy_all(source: IO[bytes], file: BinaryIO) -> None:
                 raise BlockingIOError(errno.EAGAIN, "it takes no more bytes now")
             rest = rest[len(rest) if count is None else count :]
 
-
-_FOR_FILES = "Nothing of it is kept. Give a file that takes it, then download it again."
-"""What to do if an open file cannot be written to."""
 
 _IN_MEMORY = 8 * 1024 * 1024
 """Bytes of a result that are kept in memory until it is whole; more are kept on the disk."""

@@ -10,14 +10,16 @@ from typing import BinaryIO, Final
 from muybridge.media.files import FileSource
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.http import MEBIBYTE
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.media.inline import InlineMedia
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.rules.values import shown
 
 INLINE_LIMIT: Final = 32 * MEBIBYTE
 """Most bytes of a file by default. The specification gives no limit for a request."""
 
-LARGER: Final = ", or load it with load_media(path, size_limit=...)"
-"""What a larger file needs, at the end of a message, where the reader writes Python."""
+LARGER: Final = Remedy(kind=RemedyKind.RAISE, option="size_limit", owner="load_media")
+"""What a larger file needs, where the reader writes Python."""
 
 _URL: Final = re.compile("(?:https?|asset):/", re.IGNORECASE)
 
@@ -87,9 +89,10 @@ def load_media(
             raise TypeError(f"{name or 'the file'} gives text: open it with mode 'rb'")
     name = os.path.basename(name)  # noqa: PTH119  any path will do
     if len(data) > size_limit:
-        raise ValueError(
+        raise LocalError(
             f"{name or 'it'} has more than {size_limit:,} bytes; put it on a server and give its "
-            f"URL{LARGER}"
+            "URL",
+            LARGER,
         )
     return InlineMedia(data, mime_type, name=name, allow_inline=allow_inline)
 

@@ -30,17 +30,17 @@ from muybridge_protocol.operations.download import Part
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _LONGEST_STEM = 100
 _POSIX = os.name == "posix"
 """Whether open files can be renamed and removed."""
-_ELSEWHERE = "Choose another place that can be written to, then download it again."
-_REMEDIES: Mapping[int, str] = {
-    errno.ENOSPC: "Make room for it, then download it again.",
-    errno.EDQUOT: "Make room for it, then download it again.",
-    errno.EAGAIN: "Wait until it can be written to, then download it again.",
-    errno.EIO: "Check the disk, then download it again.",
-    errno.ESTALE: "Download it again.",
+_REMEDIES: Mapping[int, RemedyKind | None] = {
+    errno.ENOSPC: RemedyKind.MAKE_ROOM,
+    errno.EDQUOT: RemedyKind.MAKE_ROOM,
+    errno.EAGAIN: RemedyKind.AWAIT_FILE,
+    errno.EIO: RemedyKind.CHECK_DISK,
+    errno.ESTALE: None,
 }
 """What to change where the same place takes the file later; everywhere else, no retry helps."""
 _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
@@ -128,7 +128,10 @@ def own_stem(task_id: str) -> str:
 
 
 def unsaved(
-    where: str | os.PathLike[str], error: OSError, task: Task | None, elsewhere: str = _ELSEWHERE
+    where: str | os.PathLike[str],
+    error: OSError,
+    task: Task | None,
+    elsewhere: RemedyKind = RemedyKind.CHOOSE_PLACE,
 ) -> DownloadFailed:
     """Return the error of a download that cannot be saved to *where*.
 
@@ -139,9 +142,9 @@ def unsaved(
         elsewhere: What to do if *where* itself is to blame.
     """
     reason = f"{readable(os.fspath(where))}: {error.strerror or error}"
-    remedy = _REMEDIES.get(error.errno or 0, elsewhere)
-    lasting = remedy == elsewhere
-    return DownloadFailed(reason=reason, lasting=lasting, remedy=remedy, task=task)
+    kind = _REMEDIES.get(error.errno or 0, elsewhere)
+    advice = () if kind is None else (Remedy(kind=kind),)
+    return DownloadFailed(reason=reason, lasting=kind is elsewhere, advice=advice, task=task)
 
 
 class PartFile:

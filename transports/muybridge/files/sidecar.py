@@ -29,6 +29,7 @@ from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 SUFFIX: Final = ".json"
 MARK: Final = "muybridge_sidecar"
@@ -69,9 +70,8 @@ class SidecarFailed(DownloadFailed):
         reason = self.reason.removesuffix(".")
         return f"{readable(str(self.path))} is saved, but its sidecar is not: {reason}."
 
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "Fix the problem, then download again to write the sidecar."
+    def _remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(kind=RemedyKind.FIX), Remedy(kind=RemedyKind.WRITE_SIDECAR))
 
 
 @attrs.frozen

@@ -24,6 +24,8 @@ class OnceTaken(LocalError):
 class OnceUnderWay(MuybridgeError):
     """Another call is still sending the request of this name. Nothing was sent again."""
 
+    _charged = "perhaps"
+
 
 class CannotResolve(LocalError):
     """This decision does not apply to the entry."""

@@ -15,6 +15,7 @@ from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _PAUSE: Final = 0.5
 """Seconds until a call looks again for one that is sending the request."""
@@ -69,8 +70,8 @@ async def create_once(
             return task_of(entry)
         if runtime.now() >= deadline:
             raise OnceUnderWay(
-                "Another call is still sending this request, and nothing was sent again. Repeat "
-                "the call later: it returns the same task."
+                "Another call is still sending this request, and nothing was sent again.",
+                Remedy(kind=RemedyKind.REPEAT),
             )
         await runtime.sleep_until(runtime.now() + _PAUSE)
 
@@ -90,9 +91,10 @@ def task_of(entry: Entry) -> Task:
     """
     task = entry.task
     if task is None:
-        decide = f" (to decide: muybridge ledger resolve {entry.key})"
+        decide = Remedy(kind=RemedyKind.DECIDE, entry=entry.key)
         raise CreateAmbiguous(
-            reason=f"{entry.reason}{decide if entry.state is State.AMBIGUOUS else ''}",
+            reason=str(entry.reason),
             candidate_id=entry.candidate,
+            advice=(decide,) if entry.state is State.AMBIGUOUS else (),
         )
     return task

@@ -19,7 +19,7 @@ from muybridge_protocol.families.family import Family, any_link
 from muybridge_protocol.families.naming import python_names, with_names, with_places
 from muybridge_protocol.families.request import MediaRequest, parse, with_loading
 from muybridge_protocol.rules.files import IN_FIELDS
-from muybridge_protocol.rules.media_urls import ALLOWED
+from muybridge_protocol.rules.media_urls import ALLOW_INLINE
 from muybridge_protocol.rules.values import Problem, is_array, shown
 
 _ALLOW_INLINE = "allow_inline"
@@ -68,8 +68,11 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
 
 
 def _in_mapping(problem: Problem) -> Problem:
-    accepted = problem.accepted.replace(ALLOWED, f'"{_ALLOW_INLINE}": True beside it')
-    return attrs.evolve(problem, accepted=accepted)
+    remedies = (
+        attrs.evolve(one, owner="fields") if one == ALLOW_INLINE else one
+        for one in problem.remedies
+    )
+    return attrs.evolve(problem, remedies=tuple(remedies))
 
 
 def holds_files(fields: object) -> bool:

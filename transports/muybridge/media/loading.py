@@ -10,10 +10,12 @@ import attrs
 
 from muybridge.files.inline_media import LOADABLE, LocalMedia, line_for, load_media
 from muybridge.media.files import file_named
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
+from muybridge_protocol.remedies import Remedy, in_facts
 from muybridge_protocol.rules.files import FileForms
 from muybridge_protocol.rules.values import Problem, Text, is_array, shown
 
@@ -55,6 +57,7 @@ def with_files(
         file = file_in(value)
         if file is None:
             return value
+        remedies: tuple[Remedy, ...] = ()
         try:
             return load_media(file, allow_inline=allow_inline)
         except OSError as error:
@@ -62,15 +65,20 @@ def with_files(
             name = (readable(str(file)) or "an empty path") if named else "the open file"
             rule, said = "file", f"{name} cannot be read: {error.strerror or error}"
         except (ValueError, TypeError) as error:
-            rule, said = "media", str(error).replace(TYPED, "")
+            rule, said = "media", str(error)
+            if isinstance(error, LocalError):
+                said = error.describe(in_facts)
+                # No type helps a create, which takes only known formats.
+                remedies = tuple(one for one in error.remedies if one != TYPED)
             if not isinstance(file, LOADABLE) and not hasattr(file, "read"):
                 line = line_for(file, "image") or "use a file or a URL"
                 said = f"{shown(file)} is not a path, bytes or an open file; {line}"
         field = family.field(wire)
         if field is not None and not field.takes_files:
-            said = f"{shown(value)}: this field takes no files; use a URL"
+            said, remedies = f"{shown(value)}: this field takes no files; use a URL", ()
         message, _, accepted = said.partition("; ")
-        problems.append(Problem(wire, value, rule, message, accepted or "use a file or a URL"))
+        problem = Problem(wire, value, rule, message, accepted or "use a file or a URL")
+        problems.append(attrs.evolve(problem, remedies=remedies))
         return value
 
     for wire, value in body.items():

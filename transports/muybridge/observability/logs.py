@@ -12,6 +12,7 @@ import logging
 from typing import Final
 
 from muybridge.observability.facts import Fact, facts
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,
@@ -27,7 +28,6 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
 )
-from muybridge_protocol.rules.values import shown_seconds
 
 REQUESTS: Final = logging.getLogger("muybridge.requests")
 TASKS: Final = logging.getLogger("muybridge.tasks")

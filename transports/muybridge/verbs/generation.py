@@ -20,6 +20,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.operations.defaults import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.records.tasks import Result, Status, Task
+from muybridge_protocol.remedies import in_facts
 
 if TYPE_CHECKING:
     from muybridge.client import Client
@@ -199,7 +200,9 @@ def _saved(
         path = _save(client, result, target, timeout, sidecar=sidecar)
     except InvalidAddress as error:
         # The service gave this address, and the task is safe.
-        raise DownloadFailed(reason=str(error), task=task) from error
+        raise DownloadFailed(
+            reason=error.describe(in_facts), advice=error.remedies, task=task
+        ) from error
     return Generation(task, result, path)
 
 

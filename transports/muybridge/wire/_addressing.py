@@ -11,6 +11,7 @@ import attrs
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.hosts import is_metadata_address, is_public_address
 from muybridge_protocol.http import Headers, HttpRequest, Reason
+from muybridge_protocol.remedies import Remedy
 
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)",
@@ -69,19 +70,20 @@ class Origin:
         return self.host if usual else f"{self.host}:{self.port}"
 
 
-def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) -> None:
+def refuse_to_show_key(origin: Origin, authorization: str | None, *remedies: Remedy) -> None:
     """Refuse a request to *origin* that a proxy would forward in clear text, with the key.
 
     Args:
         origin: Where the request leads.
         authorization: The value of the `Authorization` header, or None.
-        instead: What the user can do instead, for the message.
+        remedies: What the user can do instead.
 
     Raises:
         Fault: The proxy would read the key.
     """
     if authorization is not None and origin.scheme == "http":
-        raise Fault(Reason.REFUSED_HERE, f"over plain http the proxy would read the key; {instead}")
+        said = "over plain http the proxy would read the key"
+        raise Fault(Reason.REFUSED_HERE, said, remedies)
 
 
 def check_fields(fields: Headers, authorization: str | None) -> None:

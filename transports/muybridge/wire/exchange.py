@@ -32,6 +32,7 @@ import attrs
 from muybridge.signals import raised_by_handler
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.http import MEBIBYTE, HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.remedies import Remedy
 
 PIECE = 64 * 1024
 """The most bytes sent or decoded at a time."""
@@ -55,10 +56,11 @@ _UNREACHABLE = (
 class Fault(Exception):
     """A fault that no library has an exception for."""
 
-    def __init__(self, reason: Reason, detail: str = "") -> None:
+    def __init__(self, reason: Reason, detail: str = "", remedies: tuple[Remedy, ...] = ()) -> None:
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
+        self.remedies = remedies
 
 
 _PROXY = "the proxy"
@@ -259,6 +261,7 @@ class Exchange:
             partial=self.arrived,
             status=self.status,
             detail=detail,
+            remedies=error.remedies if isinstance(error, Fault) else (),
         )
 
     def _unwrapped(self, error: Exception) -> Exception:

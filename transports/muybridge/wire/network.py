@@ -28,6 +28,7 @@ from muybridge.wire._environment import proxy_for
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.defaults import LONGEST_IDLE
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from muybridge.wire._proxy import Proxy
@@ -192,8 +193,12 @@ class Network(Generic[C]):
             refuse_to_show_key(
                 route.origin,
                 authorization,
-                "name the service's host in NO_PROXY, or pass "
-                f"{self._transport}(allow_plain_http_proxy=True)",
+                Remedy(kind=RemedyKind.BYPASS_PROXY, variable="NO_PROXY"),
+                Remedy(
+                    kind=RemedyKind.ALLOW,
+                    option="allow_plain_http_proxy",
+                    owner=self._transport,
+                ),
             )
         return route, f"http://{route.origin.authority}{target}"
 

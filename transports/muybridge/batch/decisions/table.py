@@ -29,6 +29,7 @@ from muybridge_protocol.errors import LocalError
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.records.tasks import as_task
+from muybridge_protocol.remedies import Face, in_python
 
 COLUMNS: Final = (
     "item", "name", "family", "model", "prompt", "candidate", "reason", "decision", "task",
@@ -69,7 +70,8 @@ class InvalidDecisions(LocalError):
         self.problems: tuple[BatchProblem, ...] = tuple(problems)
         super().__init__(self.problems)
 
-    def __str__(self) -> str:
+    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
+        """Return every problem."""
         return list_problems(self.problems, "the decisions", "nothing was decided")
 
 

@@ -15,6 +15,7 @@ import attrs
 
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import LocalError
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _IN_S3: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^?#\x00-\x20\x7f]*))?")
@@ -92,8 +93,13 @@ def place_for_all(out: str | os.PathLike[str]) -> str:
     whole = _whole(out)
     if not is_in_s3(out) and not Path(out).is_absolute():
         raise WrongPlace(
-            f"{os.fspath(out)!r} is another folder on each machine. Nothing was sent: give out as "
-            "s3://BUCKET/PREFIX or as an absolute path, or start each worker with its own folder."
+            f"{os.fspath(out)!r} is another folder on each machine. Nothing was sent:",
+            Remedy(
+                kind=RemedyKind.GIVE,
+                option="out",
+                form="s3://BUCKET/PREFIX or as an absolute path",
+            ),
+            Remedy(kind=RemedyKind.START_EACH),
         )
     return whole
 
@@ -110,13 +116,16 @@ def agreed_place(given: str | os.PathLike[str] | None, kept: str | None) -> str:
     """
     if given is None and kept is None:
         raise WrongPlace(
-            "The batch has no place for its results. Nothing was sent: give out, or submit the "
-            "batch again with a place for all workers."
+            "The batch has no place for its results. Nothing was sent:",
+            Remedy(kind=RemedyKind.GIVE, option="out"),
+            Remedy(kind=RemedyKind.RESUBMIT, form="a place for all workers"),
         )
     if given is not None and kept is not None and _whole(given) != kept:
         raise WrongPlace(
             f"The results of this batch go to {kept}, and this worker was given {_whole(given)}. "
-            "Nothing was sent. Use out=None, or submit the batch again with another place."
+            "Nothing was sent.",
+            Remedy(kind=RemedyKind.OMIT, option="out"),
+            Remedy(kind=RemedyKind.RESUBMIT, form="another place"),
         )
     return os.fspath(given) if given is not None else str(kept)
 
