@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -49,7 +50,6 @@ __all__ = [
     "AssetDeleteFailed",
     "AssetDeletePresumed",
     "AssetDeleteUnknown",
-    "AssetError",
     "CreateAmbiguous",
     "DownloadFailed",
     "Forbidden",
@@ -90,6 +90,18 @@ _SENTENCE_LIMIT = 2_000
 """Longest sentence in a message, in characters: it may quote the service."""
 
 
+def _plain(value: object) -> object:
+    """Return *value* as JSON has it."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if isfinite(value) else None
+        case _:
+            to_dict = getattr(value, "to_dict", None)
+            return str(value) if to_dict is None else to_dict()
+
+
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class ServiceError(MuybridgeError):
     """The request failed on its way to the service, or the service reported a problem.
@@ -109,6 +121,11 @@ class ServiceError(MuybridgeError):
         """Return what happened, to which task, and what to do, in the words of *face*."""
         parts = (self.what(), self.about(face), self.next_step(face))
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return what the error says and its fields as JSON has them, without responses."""
+        fields = {name: _plain(getattr(self, name)) for name in self._shown()}
+        return {**fields, **super().to_dict(face)}
 
     @property
     def charged(self) -> Charged:
@@ -491,27 +508,18 @@ class ProtocolViolation(ServiceError):
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class AssetError(ServiceError):
-    """Base class of errors about deleting an asset.
-
-    Args:
-        asset_id: The asset's id.
-    """
-
-    asset_id: str
-
-
-@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class AssetDeleteFailed(AssetError):
+class AssetDeleteFailed(ServiceError):
     """The service did not delete the asset (the response's `code` is not "0").
 
     Args:
+        asset_id: The asset's id.
         code: The response's `code`.
         msg: The response's `msg`.
     """
 
     _usual = (Remedy(kind=RemedyKind.CHECK_ASSET), Remedy(kind=RemedyKind.DELETE))
 
+    asset_id: str
     code: str
     msg: str = ""
 
@@ -537,15 +545,17 @@ class AssetDeletePresumed(AssetDeleteFailed):
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class AssetDeleteUnknown(AssetError):
+class AssetDeleteUnknown(ServiceError):
     """It is unknown whether the asset was deleted. Deleting it again is harmless.
 
     Args:
+        asset_id: The asset's id.
         reason: What happened, in words.
     """
 
     _usual = (Remedy(kind=RemedyKind.DELETE),)
 
+    asset_id: str
     reason: str
 
     def what(self) -> str:
@@ -578,6 +588,8 @@ class DownloadFailed(ServiceError):
     def _facts(self) -> tuple[str, ...]:
         if self.lasting and not self.advice:
             return ("A retry would fail in the same way:",)
+        if any(remedy.kind is RemedyKind.CHOOSE_FILE for remedy in self.advice):
+            return ("Nothing of it is kept.",)
         return ()
 
     def _remedies(self) -> tuple[Remedy, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from muybridge_protocol.problems import list_problems
-from muybridge_protocol.remedies import Charged, Face, Remedy, in_python, message
+from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules.values import Problem
@@ -50,6 +50,16 @@ class MuybridgeError(Exception):
     def remedies(self) -> tuple[Remedy, ...]:
         """What to do, as data."""
         return tuple(part for part in self.args if isinstance(part, Remedy))
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return what the error says as JSON has it, with its message in the words of *face*."""
+        return {
+            "type": type(self).__name__,
+            "message": self.describe(face),
+            **{name: getattr(self, name) for name in ("charged", "candidate_id")},
+            "task": None if self.task is None else self.task.to_dict(),
+            "remedies": [remedy.to_dict() for remedy in self.remedies],
+        }
 
     def describe(self, face: Face = in_python) -> str:
         """Return what happened and what to do, in the words of *face*."""
@@ -92,6 +102,17 @@ class InvalidRequest(LocalError):
         self.family = family
         self.problems: tuple[Problem, ...] = tuple(problems)
         super().__init__(family, self.problems)
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return what the error says, and every problem, as JSON has it."""
+        problems = [problem.to_dict(face) for problem in self.problems]
+        return {**super().to_dict(face), "family": self.family, "problems": problems}
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What to do, as data: fix the problems, and what each of them offers besides."""
+        offered = (remedy for problem in self.problems for remedy in problem.remedies)
+        return (Remedy(kind=RemedyKind.FIX), *dict.fromkeys(offered))
 
     def describe(self, face: Face = in_python) -> str:
         """Return every problem, in the words of *face*."""

@@ -183,7 +183,7 @@ IN_ALL_FACES: Final[Mapping[RemedyKind, str]] = {
     _Kind.REPORT: "send the response to the service's operator",
     _Kind.CHOOSE_MODEL: "choose another model",
     _Kind.CHOOSE_PLACE: "choose another place that can be written to",
-    _Kind.CHOOSE_FILE: "nothing of it is kept: give a file that takes it",
+    _Kind.CHOOSE_FILE: "give a file that takes it",
     _Kind.MAKE_ROOM: "make room for it",
     _Kind.AWAIT_FILE: "wait until it can be written to",
     _Kind.START_EACH: "start each worker with its own folder",

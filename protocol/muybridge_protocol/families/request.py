@@ -23,8 +23,9 @@ import attrs
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.families.family import Family, Unlisted, any_link
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest
+from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest, UnknownFamily
 from muybridge_protocol.media.inline import InlineMedia
+from muybridge_protocol.records.json_value import JsonValue
 from muybridge_protocol.rules.files import FILE_TEXT, IN_PYTHON, FileForms, file_text
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
@@ -33,6 +34,7 @@ from muybridge_protocol.rules.values import (
     Problem,
     ValueRule,
     is_array,
+    shown,
     without_content,
 )
 
@@ -83,7 +85,7 @@ def unchecked(*, default: Mapping[str, object]) -> Any:
     return attrs.field(factory=lambda: {**default}, hash=False)
 
 
-class MediaRequest:
+class MediaRequest(JsonValue):
     """A create request. Each family has a class of its own.
 
     A request is checked when it is constructed. Only fields that were set are sent.
@@ -141,6 +143,47 @@ class MediaRequest:
         for name, value in self.extra.items():
             settings.setdefault(name, value)
         return settings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the request as JSON has it: its family, and what was set, by wire names.
+
+        A file is a `data:` URI. A model that is not listed is `unlisted_model`, and `extra` is
+        apart, so that `from_dict` refuses everything else that the family does not have.
+        """
+        record: dict[str, Any] = {"family": self.family.name}
+        for wire, value in self._body().items():
+            unlisted = wire == "model" and isinstance(value, Unlisted)
+            record["unlisted_model" if unlisted else wire] = _as_json(value)
+        return {**record, "extra": dict(self.extra)} if self.extra else record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Return the request that *record* describes, as `to_dict` writes it.
+
+        For a request of a known class, `family` may be left out. For `MediaRequest`, it decides.
+
+        Raises:
+            InvalidRequest: The service would reject the request.
+            UnknownFamily: There is no such family, or it is that of another class.
+        """
+        body = dict(record)
+        kind = _class_of(cls, body.pop("family", None))
+        extra, unlisted = body.pop("extra", None), body.pop("unlisted_model", None)
+        if unlisted is not None:
+            body["model"] = Unlisted(unlisted)
+        return typing.cast("Self", parse(kind.family, body, extra=extra))
+
+    @classmethod
+    def _json_schema(cls) -> dict[str, Any]:
+        if cls is MediaRequest:
+            return {"required": ["family"]}
+        fields = cls.family.fields
+        return {
+            "properties": {field.wire: {"description": field.doc} for field in fields},
+            "required": [
+                field.wire for field in fields if field.required and field.wire != "model"
+            ],
+        }
 
     def digest(self) -> str:
         """Return the SHA-256 of the JSON body, in hexadecimal: equal bodies have equal digests.
@@ -258,6 +301,20 @@ def parse(
     arguments["extra"] = {**unknown, **(extra or {})}
     request: MediaRequest = family.request(**arguments)
     return request
+
+
+def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
+    """Return the class of requests of the family *name*, which is *kind* or derives from it.
+
+    Raises:
+        UnknownFamily: There is none.
+    """
+    if kind is not MediaRequest and name in (None, kind.family.name):
+        return kind
+    for one in kind.__subclasses__():
+        if vars(one).get("family") is not None and one.family.name == name:
+            return one.family.request
+    raise UnknownFamily(f"{shown(name)} is not the family of a {kind.__name__}")
 
 
 def _as_json(value: object) -> object:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import attrs
 
@@ -26,8 +26,17 @@ from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.local_errors import InvalidIdentifier, InvalidToken
-from muybridge_protocol.records.convert import View, ours, structure, unstructure, wire, wire_names
+from muybridge_protocol.records.convert import (
+    View,
+    attributes,
+    ours,
+    structure,
+    unstructure,
+    wire,
+    wire_names,
+)
 from muybridge_protocol.records.json import InvalidJson, JsonObject, one_line, read_object, readable
+from muybridge_protocol.records.json_value import JsonValue
 from muybridge_protocol.records.lenient import (
     ERROR_LIMIT,
     NAME_LIMIT,
@@ -38,6 +47,8 @@ from muybridge_protocol.records.lenient import (
     optional_whole_time,
 )
 from muybridge_protocol.service import check_identifier, is_identifier
+
+T = TypeVar("T")
 
 TOKEN_VERSION = 1
 
@@ -95,7 +106,7 @@ def _error_text(error: Any, _: object = None) -> str | None:
 
 
 @attrs.frozen(kw_only=True)
-class Task:
+class Task(JsonValue):
     """A task that the service has accepted (spec, "Task record").
 
     Args:
@@ -156,6 +167,23 @@ class Task:
     def unknown(self) -> Mapping[str, Any]:
         """The record's fields that the specification does not name."""
         return {name: value for name, value in self.raw.items() if name not in _TASK_NAMES}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the task as JSON has it, without `raw`. It contains no secret."""
+        return attributes(self, *_TASK_FIELDS)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Return the task that `to_dict` has written.
+
+        Raises:
+            ValueError: It is no task, or its id is not valid.
+        """
+        return _from_dict(cls, record)
+
+    @classmethod
+    def _json_schema(cls) -> dict[str, Any]:
+        return _json_schema_of(_TASK_FIELDS, required=("id",))
 
     @property
     def reference(self) -> str:
@@ -219,7 +247,7 @@ class Task:
 
 
 @attrs.frozen(kw_only=True)
-class Result:
+class Result(JsonValue):
     """What the service says about a task (spec, "Result record").
 
     A notebook displays it with its picture or video. The saved notebook then contains the link with
@@ -294,6 +322,23 @@ class Result:
     def unknown(self) -> Mapping[str, Any]:
         """The record's fields that the specification does not name."""
         return {name: value for name, value in self.raw.items() if name not in _RESULT_NAMES}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON has it, with its link but without `raw`."""
+        return attributes(self, *_RESULT_FIELDS)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Return the result that `to_dict` has written.
+
+        Raises:
+            ValueError: It is no result, or its id is not valid.
+        """
+        return _from_dict(cls, record)
+
+    @classmethod
+    def _json_schema(cls) -> dict[str, Any]:
+        return _json_schema_of(_RESULT_FIELDS, required=("id", "status"))
 
     def to_task(self) -> Task:
         """Return the task that this result belongs to."""
@@ -388,6 +433,8 @@ def as_task(task: Task | Result | str) -> Task:
 
 _TASK_NAMES = frozenset(wire_names(Task).values())
 _RESULT_NAMES = frozenset(wire_names(Result).values())
+_TASK_FIELDS = tuple(name for name in attrs.fields_dict(Task) if name != "raw")
+_RESULT_FIELDS = tuple(name for name in attrs.fields_dict(Result) if name != "raw")
 _TOKEN = View(
     Task,
     only=(
@@ -395,6 +442,24 @@ _TOKEN = View(
         *("created", "submitted_at", "next_poll_at"),
     ),
 )
+
+
+def _from_dict(shape: type[T], record: Mapping[str, Any]) -> T:
+    """Return the value of *shape* whose `to_dict` is *record*. Nulls and other fields are ignored.
+
+    Raises:
+        InvalidJson: It lacks a field, or one has the wrong type.
+        InvalidIdentifier: Its id is not valid.
+    """
+    names = wire_names(shape)
+    fields = _TASK_FIELDS if shape is Task else _RESULT_FIELDS
+    known = {names.get(one, one): record[one] for one in fields if record.get(one) is not None}
+    check_identifier(known.get("id"), "task id")
+    return structure(known, View(shape, only=fields))
+
+
+def _json_schema_of(names: Iterable[str], *, required: Iterable[str]) -> dict[str, Any]:
+    return {"properties": {name: {} for name in names}, "required": [*required]}
 
 
 def read_task(

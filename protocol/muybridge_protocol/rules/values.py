@@ -59,6 +59,11 @@ class Problem:
         """Return what is wrong, and what to do in the words of *face*."""
         return f"{self.message}; {self.accepted_in(face)}"
 
+    def to_dict(self, face: Face = in_python) -> dict[str, str]:
+        """Return the problem as JSON has it, without the value."""
+        told = {name: str(getattr(self, name)) for name in ("field", "rule", "message")}
+        return {**told, "accepted": self.accepted_in(face)}
+
     def accepted_in(self, face: Face) -> str:
         """Return what would be accepted, and what else can be done in the words of *face*."""
         clause = advice(self.remedies, face)
