@@ -9,8 +9,22 @@ from __future__ import annotations
 
 import attrs
 
-from muybridge_protocol.events import CallInfo, Event
+from muybridge_protocol.call_info import CallInfo, CallKind
+from muybridge_protocol.events import Event
 from muybridge_protocol.http import Phase, Reason
+
+__all__ = [
+    "AnyEvent",
+    "CallBegan",
+    "CallEnded",
+    "CallInfo",
+    "CallKind",
+    "ExchangeFailed",
+    "Observation",
+    "ReplyBegan",
+    "ReplyReceived",
+    "RequestSent",
+]
 
 
 @attrs.frozen(kw_only=True)

@@ -23,8 +23,8 @@ from muybridge.batch.run_state import Stopped
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite.journal import FOLDER
 from muybridge.drivers.listeners import Listeners
-from muybridge_protocol.events import Ambiguous, CallInfo, DownloadProgress, Submitted
-from muybridge_protocol.observations import CallBegan, CallEnded, ReplyReceived
+from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
+from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 

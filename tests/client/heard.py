@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from muybridge_protocol.events import CallInfo, Event
-from muybridge_protocol.observations import AnyEvent, CallEnded
+from muybridge_protocol.events import Event
+from muybridge_protocol.observations import AnyEvent, CallEnded, CallInfo
 
 E = TypeVar("E")
 

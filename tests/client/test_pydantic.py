@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from muybridge import FAMILIES, ImgaRequest, MediaRequest, Result, Task
 from muybridge_protocol.families.examples import examples
+from muybridge_protocol.families.request import parse
 
 TASK = Task(id="task-1", family="imga", status="queued", submitted_at=5.5)
 RESULT = Result(id="task-1", status="completed", family="imga", image_url="https://cdn.test/a.png")

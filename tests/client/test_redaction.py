@@ -19,9 +19,9 @@ import muybridge
 from muybridge import MuybridgeError
 from muybridge.observability.facts import ALLOWED, CALL, facts
 from muybridge.observability.opentelemetry import Tracing
-from muybridge_protocol.events import CallInfo, Event
+from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.observations import Observation
+from muybridge_protocol.observations import CallInfo, Observation
 
 from .answers import MODEL, spend
 from .drivers import AnyClient, MakeClient

@@ -21,6 +21,7 @@ from muybridge_protocol.errors import (
 )
 from muybridge_protocol.families import FAMILIES, MediaRequest, Unlisted
 from muybridge_protocol.families.examples import examples
+from muybridge_protocol.families.request import parse
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.records.tasks import Result, Status, Task
 

@@ -9,8 +9,8 @@ CHEAP = """
 import sys, muybridge
 assert not {"trio", "httptools", "requests"} & set(sys.modules)
 muybridge.TrioClient
-assert "trio" in sys.modules
 muybridge.TrioTransport
+assert "trio" in sys.modules
 assert not {"requests", "urllib3"} & set(sys.modules)
 """
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar,
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
+from muybridge.drivers.watching import Watch
 from muybridge.misplaced import missing_attribute, refuse_misplaced
 from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.events import Polled
@@ -294,8 +295,6 @@ class BaseClient:
             ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
         refuse_misplaced(self, "watch", _misplaced)
-        from muybridge.drivers.watching import Watch  # noqa: PLC0415  not all watch
-
         return Watch(
             self._driver, lambda: self._calls.wait(task, timeout=timeout, **self._moment())
         )

@@ -24,6 +24,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.families.naming import python_names, with_names
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.local_errors import InvalidRequest, UnknownFamily
 from muybridge_protocol.rules.values import shown
@@ -186,8 +187,6 @@ def check_request(value: object, service: Service) -> MediaRequest:
     if isinstance(value, MediaRequest):
         problems = value.family.out_of_reach(value.to_body(), service.gave_out)
         if problems:
-            from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake
-
             names = python_names(value.family)
             raise InvalidRequest(value.family.name, with_names(problems, names))
         return value

@@ -28,8 +28,8 @@ from muybridge_protocol.rules.files import (
     file_text,
     instead_of,
     problem_of,
-    unwritable,
 )
+from muybridge_protocol.rules.json_values import unwritable
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,

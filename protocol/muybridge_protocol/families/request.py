@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, datacla
 import attrs
 
 from muybridge_protocol.arguments import check_type
+from muybridge_protocol.families.docstrings import whole_docstring
 from muybridge_protocol.families.family import Family, Unlisted, any_link
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.families.naming import problems_of_names, python_names, with_names
 from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest, UnknownFamily
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.json_value import JsonValue
@@ -112,8 +114,6 @@ class MediaRequest(JsonValue):
         report = family.check(self._body(), extra=self.extra, own=any_link)
         problems = report.problems or self._problems_of_files()
         if problems:
-            from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake
-
             told = with_loading(problems, family, IN_PYTHON)
             raise InvalidRequest(family.name, with_names(told, python_names(family)))
         for alias in family.aliases:
@@ -392,8 +392,6 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         _check_names(family)
         setattr(request, "__init__", _checking_names(family, request.__init__))  # noqa: B010  mypy knows no such assignment
         if request.__doc__ is None:
-            from muybridge_protocol.families.docstrings import whole_docstring  # noqa: PLC0415  only new families
-
             request.__doc__ = whole_docstring(family)
         return request
 
@@ -413,8 +411,6 @@ def _checking_names(family: Family, init: Callable[..., None]) -> Callable[..., 
     @wraps(init)
     def checked(self: object, /, **fields: Any) -> None:
         if not required <= fields.keys() <= known:
-            from muybridge_protocol.families.naming import problems_of_names  # noqa: PLC0415  needed only after a mistake
-
             raise InvalidRequest(family.name, problems_of_names(family, fields))
         init(self, **fields)
 

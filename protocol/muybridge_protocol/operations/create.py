@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest, Refused
-from muybridge_protocol.events import CallKind, Submitted
+from muybridge_protocol.events import Submitted
 from muybridge_protocol.families import check_request
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse
@@ -24,6 +24,9 @@ from muybridge_protocol.records.json import (
 )
 from muybridge_protocol.records.tasks import Status, Task, read_task
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 CREATE_DEADLINE = 300.0
 """Timeout of a create with all its attempts, in seconds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -17,11 +17,14 @@ from muybridge_protocol.errors import (
     ProtocolViolation,
     ServiceError,
 )
-from muybridge_protocol.events import CallKind, WillRetry
+from muybridge_protocol.events import WillRetry
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import API_TIMEOUT, Operation, api_headers
 from muybridge_protocol.records.json import InvalidJson, error_message, read_object, readable
 from muybridge_protocol.service import Service, check_identifier
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 SUCCESS = "0"
 """The only `code` that means success. It is a string."""

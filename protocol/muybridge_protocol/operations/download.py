@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import re
 from enum import Enum, auto
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
@@ -50,7 +50,7 @@ from muybridge_protocol.errors import (
     TaskCancelled,
     TaskFailed,
 )
-from muybridge_protocol.events import CallKind, DownloadProgress, WillRetry
+from muybridge_protocol.events import DownloadProgress, WillRetry
 from muybridge_protocol.http import (
     Headers,
     HttpHead,
@@ -79,6 +79,9 @@ from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, Status, Task, read_result
 from muybridge_protocol.remedies import Remedy, in_facts
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 DOWNLOAD_TIMEOUT = defaults.DOWNLOAD_TIMEOUT
 """Default timeout of a download, in seconds."""

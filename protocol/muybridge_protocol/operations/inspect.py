@@ -13,13 +13,12 @@ hold as for downloads: `Service.check_download` checks every URL and redirect, a
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
 from muybridge_protocol.delivery import DOWNLOAD, Verdict
 from muybridge_protocol.errors import InvalidAddress
-from muybridge_protocol.events import CallKind
 from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
@@ -42,6 +41,9 @@ from muybridge_protocol.operations.operation import (
 from muybridge_protocol.operations.ranges import content_range, whole_number
 from muybridge_protocol.remedies import Remedy, RemedyKind, in_facts
 from muybridge_protocol.service import Service, resolve_location
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 LIMIT: Final = 256 * 1024
 """Bytes of one medium that are fetched at most."""

@@ -19,14 +19,17 @@ settled, its author has made a mistake, and `OperationMisuse` is raised.
 from __future__ import annotations
 
 import math
-from typing import Final, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, Self, TypeVar
 
 import attrs
 
 from muybridge_protocol.errors import ServiceError
-from muybridge_protocol.events import CallKind, Event
+from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 T_co = TypeVar("T_co", covariant=True)
 

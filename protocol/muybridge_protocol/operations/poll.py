@@ -18,7 +18,7 @@ interval, and the interval grows. Three rules keep a wait from polling more ofte
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
@@ -42,7 +42,7 @@ from muybridge_protocol.errors import (
     TaskNotFound,
     WaitTimeout,
 )
-from muybridge_protocol.events import CallKind, Polled, ServiceSilent, Throttled, WillRetry
+from muybridge_protocol.events import Polled, ServiceSilent, Throttled, WillRetry
 from muybridge_protocol.families.family import Pacing
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import (
@@ -64,6 +64,9 @@ from muybridge_protocol.records.tasks import (
     read_result,
 )
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 UNKNOWN_PACING = Pacing(5, 30, assumed=True)
 """The pace for a task of unknown family."""

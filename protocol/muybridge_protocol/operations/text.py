@@ -7,12 +7,11 @@ is then for a `StreamReader`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import attrs
 
 from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
-from muybridge_protocol.events import CallKind
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Fetch, Send, Settled, Step, Wait
 from muybridge_protocol.operations.paid import PaidOperation
@@ -27,6 +26,9 @@ from muybridge_protocol.records.json import (
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
+
+if TYPE_CHECKING:
+    from muybridge_protocol.call_info import CallKind
 
 T_co = TypeVar("T_co", covariant=True)
 

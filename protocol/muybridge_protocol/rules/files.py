@@ -2,20 +2,17 @@
 
 A user who passes one means the file, but would pay for it as text. A name is recognized by its
 suffix alone, because the core does not look at the file system. Within a sentence, both are text.
-
-A value that cannot be written as JSON is mostly a file, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from muybridge_protocol.media.formats import FORMATS, PDF
-from muybridge_protocol.records.json import is_encodable
 from muybridge_protocol.rules.media_urls import BARE_BASE64, IMAGE_BEGINNINGS
-from muybridge_protocol.rules.values import Problem, is_array, shown
+from muybridge_protocol.rules.values import Problem, shown
 
 FILE_TEXT: Final = "file_as_text"
 """The rule that such a text breaks."""
@@ -135,44 +132,3 @@ def instead_of(found: FileText, place: str, forms: FileForms, *, loads: bool = T
     else:
         way = place
     return f"put a sentence around the name to send it as text; {way}"
-
-
-def unwritable(wire: object, value: object) -> Problem | None:
-    """Return why the field *wire* cannot be sent as JSON, or None. Its name may have any type."""
-    try:
-        writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
-    except RecursionError:
-        writable = False
-    if writable:
-        return None
-    from muybridge_protocol.media.inline import AS_TEXT, file_within, link_of  # noqa: PLC0415  needed only after a mistake
-
-    hint = "use plain JSON values, and strings as names"
-    items = value if is_array(value) else (value,)
-    for link in filter(None, (link_of(item, "url") for item in items)):
-        hint = f"use {link} for its link"
-    holds_file = file_within(value) is not None
-    return Problem(
-        wire if isinstance(wire, str) and wire.isprintable() else shown(wire),
-        value,
-        "json",
-        f"{shown(value)} cannot be written as JSON",
-        AS_TEXT if holds_file else hint,
-    )
-
-
-def _is_json(value: object) -> bool:
-    match value:
-        case str():
-            return value.isascii() or is_encodable(value)
-        case bool() | None:
-            return True
-        case int() | float():
-            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting, and False for NaN
-        case list() | tuple():
-            return all(map(_is_json, cast("Sequence[object]", value)))
-        case dict():
-            items = cast("Mapping[object, object]", value).items()
-            return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
-        case _:
-            return False

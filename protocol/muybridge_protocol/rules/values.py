@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from numbers import Real
 from typing import ClassVar, Protocol, TypeGuard, cast
 
 import attrs
@@ -140,7 +141,6 @@ class Kind(StrEnum):
 def _is_number(value: object) -> bool:
     """Whether *value* is a number that is neither an `int` nor a `float`."""
     from decimal import Decimal  # noqa: PLC0415  few requests have one
-    from numbers import Real  # noqa: PLC0415  the same
 
     return isinstance(value, Real | Decimal)
 

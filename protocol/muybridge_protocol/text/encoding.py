@@ -9,7 +9,7 @@ from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.operation import USER_AGENT
 from muybridge_protocol.records.json import as_array, as_object, write_json
-from muybridge_protocol.rules.files import unwritable
+from muybridge_protocol.rules.json_values import unwritable
 from muybridge_protocol.rules.values import Problem
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import CHAT_PATH, REPLY_LIMIT, SILENCE_LIMIT

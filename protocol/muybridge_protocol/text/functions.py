@@ -31,7 +31,7 @@ from muybridge_protocol.records.json import (
     read_object,
     write_json,
 )
-from muybridge_protocol.rules.files import unwritable
+from muybridge_protocol.rules.json_values import unwritable
 from muybridge_protocol.rules.values import Problem
 
 CALL: Final = "functionCall"

@@ -14,7 +14,7 @@ from muybridge_protocol.families import Unlisted
 from muybridge_protocol.media.inline import LOAD, MIME_TYPE, is_file, load_line
 from muybridge_protocol.records.convert import ours, structure, unstructure, wire, wire_names
 from muybridge_protocol.records.json import JsonObject, write_json
-from muybridge_protocol.rules.files import unwritable
+from muybridge_protocol.rules.json_values import unwritable
 from muybridge_protocol.rules.values import (
     Kind,
     Problem,

@@ -18,8 +18,6 @@ from muybridge.signals import ignoring_errors
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
     Ambiguous,
-    CallInfo,
-    CallKind,
     DownloadProgress,
     Event,
     Polled,
@@ -40,6 +38,8 @@ from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
     CallEnded,
+    CallInfo,
+    CallKind,
     ExchangeFailed,
     ReplyBegan,
     ReplyReceived,

@@ -11,6 +11,7 @@ file.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -179,8 +180,6 @@ def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> 
 
 
 def _content(path: Path) -> Content:
-    import hashlib  # noqa: PLC0415  every client imports this module
-
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return Content(file.tell(), digest)

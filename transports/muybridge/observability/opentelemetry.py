@@ -20,11 +20,12 @@ import attrs
 from muybridge.observability.facts import Fact, facts
 from muybridge.signals import ignoring_errors
 from muybridge.version import __version__
-from muybridge_protocol.events import CallInfo, DownloadProgress
+from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
     CallEnded,
+    CallInfo,
     ExchangeFailed,
     ReplyBegan,
     ReplyReceived,
