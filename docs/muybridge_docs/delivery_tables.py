@@ -11,7 +11,7 @@ from muybridge_protocol.delivery import CREATE, DELETE, DOWNLOAD, POLL, Verdict
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.operations import create, download, operation, poll
 
-COLUMNS: Mapping[str, tables.Delivery] = {
+COLUMNS: Mapping[str, tables.Delivery[Verdict]] = {
     "create, text": CREATE,
     "result query": POLL,
     "delete": DELETE,
@@ -66,7 +66,7 @@ def _failures() -> Mapping[str, list[TransportFailure]]:
     }
 
 
-def _only(kind: tables.Delivery, failures: list[TransportFailure]) -> Verdict:
+def _only(kind: tables.Delivery[Verdict], failures: list[TransportFailure]) -> Verdict:
     """Return the verdict that all *failures* share."""
     (verdict,) = {kind.judge_failure(failure) for failure in failures}
     return verdict

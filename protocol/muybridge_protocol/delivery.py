@@ -9,7 +9,9 @@ Two facts decide:
 
 The class of an exception tells nothing about the first fact, because libraries raise the same
 `ConnectionError` before and after the first byte; `TransportFailure.sent` does. `CREATE`, `POLL`,
-`DELETE` and `DOWNLOAD` hold the verdicts for each kind of request, as data.
+`DELETE` and `DOWNLOAD` hold the verdicts for each kind of request, as data. The type of each table
+names the verdicts that its operation handles, so that type checkers refuse any other: a paid
+request that a table told to retry would end as ambiguous.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum, auto
+from typing import Generic, Literal, TypeVar
 
 import attrs
 
@@ -59,8 +62,22 @@ class Verdict(Enum):
     """The response violates the protocol."""
 
 
+Answered = Literal[Verdict.ANSWER]
+PaidVerdict = Literal[Verdict.REFUSED, Verdict.THROTTLED, Verdict.AMBIGUOUS]
+"""What a status may mean for a request that the service charges for."""
+QueryVerdict = Literal[
+    Verdict.REFUSED, Verdict.MISSING, Verdict.THROTTLED, Verdict.VIOLATION, Verdict.RETRY
+]
+"""What a status may mean for a request that is harmless to repeat."""
+DownloadVerdict = Literal[
+    Verdict.REFUSED, Verdict.MISSING, Verdict.THROTTLED, Verdict.REDIRECT, Verdict.RETRY
+]
+"""What a status may mean for a download."""
+V_co = TypeVar("V_co", covariant=True)
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Delivery:
+class Delivery(Generic[V_co]):
     """What failures and statuses mean for one kind of request.
 
     Args:
@@ -73,9 +90,9 @@ class Delivery:
 
     unsent: Verdict = Verdict.RETRY
     sent: Verdict
-    redirect: Verdict
-    statuses: Mapping[int, Verdict]
-    other: Verdict
+    redirect: V_co
+    statuses: Mapping[int, V_co]
+    other: V_co
 
     def judge_failure(self, failure: TransportFailure) -> Verdict:
         """Return what the failure of an exchange means."""
@@ -83,7 +100,7 @@ class Delivery:
             return self.sent
         return Verdict.NOT_SENT if failure.reason in _LASTING else self.unsent
 
-    def judge_status(self, status: int) -> Verdict:
+    def judge_status(self, status: int) -> V_co | Answered:
         """Return what a response with *status* means."""
         if 200 <= status <= 299:  # noqa: PLR2004  the class of success
             return Verdict.ANSWER
@@ -97,18 +114,18 @@ _LASTING = frozenset(
 )
 """Reasons for which a retry would fail in the same way."""
 
-_REFUSALS: Mapping[int, Verdict] = dict.fromkeys(
+_REFUSALS: Mapping[int, Literal[Verdict.REFUSED]] = dict.fromkeys(
     (400, 401, 402, 403, 404, 405, 413, 415, 422, 425), Verdict.REFUSED
 )
 
-CREATE = Delivery(
+CREATE = Delivery[PaidVerdict](
     sent=Verdict.AMBIGUOUS,
     redirect=Verdict.AMBIGUOUS,
     statuses={**_REFUSALS, 429: Verdict.THROTTLED},
     other=Verdict.AMBIGUOUS,
 )
 
-POLL = Delivery(
+POLL = Delivery[QueryVerdict](
     sent=Verdict.RETRY,
     redirect=Verdict.VIOLATION,
     statuses={
@@ -119,14 +136,14 @@ POLL = Delivery(
     other=Verdict.RETRY,
 )
 
-DELETE = Delivery(
+DELETE = Delivery[QueryVerdict](
     sent=Verdict.RETRY,
     redirect=Verdict.VIOLATION,
     statuses={**_REFUSALS, 404: Verdict.MISSING, 429: Verdict.THROTTLED},
     other=Verdict.RETRY,
 )
 
-DOWNLOAD = Delivery(
+DOWNLOAD = Delivery[DownloadVerdict](
     sent=Verdict.RETRY,
     redirect=Verdict.REDIRECT,
     statuses={

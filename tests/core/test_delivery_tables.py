@@ -42,7 +42,7 @@ THROTTLED = {429: Verdict.THROTTLED}
 class Row(NamedTuple):
     """What one table says about a lost response, a redirect, single statuses and all others."""
 
-    table: Delivery
+    table: Delivery[Verdict]
     lost: Verdict
     redirect: Verdict
     statuses: Mapping[int, Verdict]

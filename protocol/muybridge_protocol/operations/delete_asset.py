@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, assert_never
 
 import attrs
 
@@ -78,7 +78,7 @@ class DeleteAsset(Operation[None]):
 
     def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole response."""
-        match DELETE.judge_status(response.status):
+        match verdict := DELETE.judge_status(response.status):
             case Verdict.ANSWER:
                 return self._read(response)
             case Verdict.REFUSED | Verdict.MISSING if self.uncertain:
@@ -93,11 +93,13 @@ class DeleteAsset(Operation[None]):
                 return self._settle(ProtocolViolation(reason=reason, status=response.status))
             case Verdict.THROTTLED:
                 return self._retry(f"status {response.status}", now, refusal(response), response)
-            case _:
+            case Verdict.RETRY:
                 # After an unlisted status, the asset may or may not be deleted.
                 return attrs.evolve(self, uncertain=True)._retry(
                     f"status {response.status}", now, None, response
                 )
+            case _:
+                assert_never(verdict)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after a failed exchange."""

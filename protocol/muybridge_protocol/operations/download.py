@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import re
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, assert_never
 
 import attrs
 
@@ -261,7 +261,7 @@ class Download(Operation[Saved]):
         self._check_step("accept", head, HttpHead, now=now)
         if head.status == 416:  # noqa: PLR2004  the part is not a part of this file
             return self._start_over("the linked file has changed; starting over", now)
-        match DOWNLOAD.judge_status(head.status):
+        match verdict := DOWNLOAD.judge_status(head.status):
             case Verdict.ANSWER:
                 return self._begin(head, now)
             case Verdict.REDIRECT:
@@ -270,9 +270,11 @@ class Download(Operation[Saved]):
                 return self._refresh(head.status, now)
             case Verdict.REFUSED:
                 return self._settle(self._lasting(f"status {head.status}", head.status))
-            case _:
+            case Verdict.THROTTLED | Verdict.RETRY:
                 asked = min(retry_after(head) or 0.0, LONGEST_WAIT)
                 return self._retry(f"status {head.status}", now, at_least=asked)
+            case _:
+                assert_never(verdict)
 
     def take(self, piece: bytes) -> Self:
         """Return the operation after a piece of the body. Save the piece unless it has settled.
@@ -319,7 +321,7 @@ class Download(Operation[Saved]):
         """Return the operation after the response to the query for a fresh link."""
         status = response.status
         reason = f"the query for a fresh link returned status {status}"
-        match POLL.judge_status(status):
+        match verdict := POLL.judge_status(status):
             case Verdict.ANSWER:
                 return self._read(response, now)
             case Verdict.REFUSED:
@@ -329,8 +331,10 @@ class Download(Operation[Saved]):
                 return self._settle(self._link_expired(reason, status))
             case Verdict.VIOLATION:
                 return self._settle(self._error(reason, status))
-            case _:
+            case Verdict.THROTTLED | Verdict.RETRY:
                 return self._retry(reason, now, at_least=retry_after(response) or 0.0)
+            case _:
+                assert_never(verdict)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after a failed exchange."""

@@ -11,7 +11,7 @@ The error then keeps what arrived, and any id found in it, so that a person can 
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar, assert_never
 
 import attrs
 
@@ -70,15 +70,20 @@ class PaidOperation(Operation[T_co]):
             return self._ambiguous(
                 f"status {response.status}, but the response contains a task", response=response
             )
-        if verdict is Verdict.THROTTLED:
-            return self._throttle(response, now)
-        if verdict is Verdict.REFUSED:
-            return self._settle(refusal(response))
-        said = error_message(response.body)
-        if response.status == _PROXY_WANTS_A_PASSWORD:
-            said = "a proxy requires a user name and a password"
-        reason = f"status {response.status}: {said}" if said else f"status {response.status}"
-        return self._ambiguous(reason, response=response)
+        match verdict:
+            case Verdict.THROTTLED:
+                return self._throttle(response, now)
+            case Verdict.REFUSED:
+                return self._settle(refusal(response))
+            case Verdict.AMBIGUOUS:
+                said = error_message(response.body)
+                if response.status == _PROXY_WANTS_A_PASSWORD:
+                    said = "a proxy requires a user name and a password"
+                status = f"status {response.status}"
+                reason = f"{status}: {said}" if said else status
+                return self._ambiguous(reason, response=response)
+            case _:
+                assert_never(verdict)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after a failed exchange."""

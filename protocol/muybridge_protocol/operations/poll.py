@@ -18,7 +18,7 @@ interval, and the interval grows. Three rules keep a wait from polling more ofte
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, assert_never
 
 import attrs
 
@@ -270,7 +270,7 @@ class Poll(Operation[Result]):
     def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole response."""
         status = response.status
-        match POLL.judge_status(status):
+        match verdict := POLL.judge_status(status):
             case Verdict.ANSWER:
                 return self._read(response, now)
             case Verdict.REFUSED:
@@ -281,9 +281,11 @@ class Poll(Operation[Result]):
                 return self._throttle(response, now)
             case Verdict.VIOLATION:
                 return self._settle(self._violation(f"a redirect (status {status})", response))
-            case _:
+            case Verdict.RETRY:
                 asked = retry_after(response, now + self.wall_offset)
                 return self._retry(f"status {status}", now, asked=asked)
+            case _:
+                assert_never(verdict)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after a failed exchange."""
