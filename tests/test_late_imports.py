@@ -49,7 +49,6 @@ COSTS = {
     "muybridge_protocol.openapi": "one command prints it",
     "muybridge_protocol.operations": "most programs create, wait and download: one module each",
     "muybridge_protocol.rules.media": "the rules about media: most requests send URLs",
-    "muybridge_protocol.rules.relations": "eight attrs classes: most families have no relations",
     "muybridge_protocol.text": "text requests",
     # Parts of the command, and what it needs to print.
     "click": "half of the command's start",

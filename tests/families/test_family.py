@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import FAMILIES, VideosRequest, VidmRequest
+from muybridge_protocol.families.examples import examples
 from muybridge_protocol.families.family import (
     DAY,
     HOUR,
@@ -20,7 +22,7 @@ from muybridge_protocol.families.family import (
 )
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.families.request import parse
-from muybridge_protocol.rules.relations import Alias, Ineffective, Requires
+from muybridge_protocol.rules.relations import Alias, Excludes, Ineffective, Relation, Requires
 from muybridge_protocol.rules.values import Between, Kind, Text, one_of
 
 NAMES = ("plain", "fine")
@@ -354,3 +356,27 @@ def test_families_are_shown_short() -> None:
     for hidden in ("request=", "fields=", "_by_wire=", "_by_name="):
         assert hidden not in repr(made)
     assert len(set(FAMILIES.values())) == len(FAMILIES)
+
+
+def related(*relations: Relation) -> Family:
+    """Return a family with the fields of `videos` and other relations."""
+    videos = VideosRequest.family
+    family = attrs.evolve(videos, relations=relations)
+    family.tie_to(VideosRequest, videos.fields)
+    return family
+
+
+def test_an_example_has_what_its_relations_demand() -> None:
+    """An example of a family has every field that another one needs, and is accepted."""
+    family = related(Requires("prompt", "last_image"), Requires("last_image", "first_image"))
+    for body in examples(family).values():
+        assert {"first_image", "last_image"} <= body.keys()
+        assert family.check(body).ok
+
+
+def test_no_example_is_wrong() -> None:
+    """A family of which no example is known says so, instead of showing one that is refused."""
+    with pytest.raises(ValueError, match=r"no example of .* first_image"):
+        examples(
+            related(Requires("prompt", "first_image"), Excludes(("prompt",), ("first_image",)))
+        )

@@ -6,7 +6,6 @@ from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.media_urls import MediaUrl
-from muybridge_protocol.rules.relations import RequiredFor
 from muybridge_protocol.rules.values import Between, Kind, OneOf
 
 PROMPT = "A horse at a gallop"
@@ -33,13 +32,17 @@ def _required(family: Family) -> dict[str, JsonObject]:
     }
     bodies = bodies or {family.name: {"prompt": PROMPT}}
     for name, body in bodies.items():
-        for relation in family.relations:
-            if isinstance(relation, RequiredFor) and name in relation.models:
-                body[relation.field] = [_MEDIUM]
-        for field in family.fields:
-            if field.required and field.wire not in body:
-                body[field.wire] = _value(field)
+        while missing := [field for field in _wanted(family, body, name) if field.wire not in body]:
+            body.update((field.wire, _value(field)) for field in missing)
+        if problems := family.check(body).problems:
+            raise ValueError(f"there is no example of {name} yet: {problems}")
     return bodies
+
+
+def _wanted(family: Family, body: JsonObject, model: str) -> list[Field]:
+    """Return the fields that a request for *model* needs, those that *body* asks for included."""
+    demanded = {wire for rule in family.relations for wire in rule.demands(body, model)}
+    return [field for field in family.fields if field.required or field.wire in demanded]
 
 
 def _with_defaults(family: Family, body: JsonObject) -> JsonObject:

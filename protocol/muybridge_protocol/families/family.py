@@ -281,10 +281,7 @@ class Family:
         A field that the model does not take has none, nor has one of two alternatives: the default
         would be refused beside the other one.
         """
-        from muybridge_protocol.rules.relations import Alternatives  # noqa: PLC0415  only schemas ask
-
-        pairs = [pair for pair in self.relations if isinstance(pair, Alternatives)]
-        alternatives = {wire for pair in pairs for wire in (pair.one, pair.other)}
+        alternatives = {wire for relation in self.relations for wire in relation.rivals}
         defaults: dict[str, object] = {}
         for field in self.fields:
             value = model.defaults.get(field.wire, field.service_default)

@@ -7,21 +7,14 @@ in rules between fields, and a field counts as sent under its old name, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from muybridge_protocol.families import Family, Field
 from muybridge_protocol.openapi.values import limits_schema, value_schema
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.media_urls import MediaUrl
-from muybridge_protocol.rules.relations import (
-    Alternatives,
-    Excludes,
-    FewerWith,
-    OnlyWith,
-    Relation,
-    RequiredFor,
-    Requires,
-)
+from muybridge_protocol.rules.schemas import any_of, model_among
 from muybridge_protocol.rules.values import PixelSize, ValueRule, both
 
 
@@ -37,7 +30,7 @@ def body_schema(family: Family) -> JsonObject:
         *_model_limits(family),
         *_model_defaults(family),
         *(
-            {"description": relation.sentence(), **_condition(family, relation)}
+            {"description": relation.sentence(), **relation.schema(partial(_sent, family))}
             for relation in family.relations
         ),
     ]
@@ -102,14 +95,14 @@ def _model_limits(family: Family) -> Iterator[JsonObject]:
         field = family.field(wire)
         if field is None:
             continue
-        chosen = _model_among(models)
+        chosen = model_among(models)
         without_effect = [
             _named(family, rule.other)
             for rule in family.ineffective
             if rule.field == wire and rule.other is not None
         ]
         if without_effect:
-            chosen["not"] = _any_of(without_effect)
+            chosen["not"] = any_of(without_effect)
         limits = {wire: limits_schema(field.kind, rules)}
         yield {"if": chosen, "then": {"properties": limits}}
 
@@ -139,50 +132,10 @@ def _model_defaults(family: Family) -> Iterator[JsonObject]:
     for field in family.fields:
         for value, models in _models_by_default(family, field).items():
             then = {"properties": {field.wire: {"default": value}}}
-            yield {"if": _model_among(models), "then": then}
-
-
-def _model_among(models: Sequence[str]) -> JsonObject:
-    named: JsonObject = {"const": models[0]} if len(models) == 1 else {"enum": list(models)}
-    return {"properties": {"model": named}, "required": ["model"]}
+            yield {"if": model_among(models), "then": then}
 
 
 # Rules between fields.
-
-
-def _condition(family: Family, relation: Relation) -> JsonObject:
-    match relation:
-        case Requires(field, other):
-            sent, others = _sent(family, field), _sent(family, other)
-            if sent == {"required": [field]} and others == {"required": [other]}:
-                return {"dependentRequired": {field: [other]}}
-            return {"if": sent, "then": others}
-        case Excludes(these, those):
-            both = (
-                _any_of(_sent(family, field) for field in these),
-                _any_of(_sent(family, field) for field in those),
-            )
-            return {"not": _all_of(both)}
-        case Alternatives(one, other):
-            return {"not": _all_of((_sent(family, one), _sent(family, other)))}
-        case RequiredFor(field, models):
-            return {
-                "if": _model_among(models),
-                "then": {**_sent(family, field), "properties": {field: {"minItems": 1}}},
-            }
-        case OnlyWith(field, value, other, options):
-            both_sent = _all_of((_sent(family, field), _sent(family, other)))
-            return {
-                "if": {"properties": {field: {"const": value}}, **both_sent},
-                "then": {"properties": {other: {"enum": list(options)}}},
-            }
-        case FewerWith(field, high, other):
-            return {
-                "if": _sent(family, other),
-                "then": {"properties": {field: {"maxItems": high}}},
-            }
-        case _:
-            raise TypeError(f"no schema is known for the relation {type(relation).__name__}")
 
 
 def _sent(family: Family, wire: str) -> JsonObject:
@@ -194,26 +147,12 @@ def _sent(family: Family, wire: str) -> JsonObject:
         if rule.other is not None:
             without_effect.append(_named(family, rule.other))
         if rule.models:
-            without_effect.append(_model_among(rule.models))
+            without_effect.append(model_among(rule.models))
     sent = _named(family, wire)
-    return {**sent, "not": _any_of(without_effect)} if without_effect else sent
+    return {**sent, "not": any_of(without_effect)} if without_effect else sent
 
 
 def _named(family: Family, wire: str) -> JsonObject:
     """Return the schema of a body that has the field *wire*, under any of its names."""
     names = [wire, *(alias.legacy for alias in family.aliases if alias.field == wire)]
-    return _any_of({"required": [name]} for name in names)
-
-
-def _any_of(schemas: Iterable[JsonObject]) -> JsonObject:
-    several: list[JsonObject] = []
-    for schema in schemas:
-        several += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
-    return several[0] if len(several) == 1 else {"anyOf": several}
-
-
-def _all_of(schemas: Iterable[JsonObject]) -> JsonObject:
-    several = list(schemas)
-    if all(schema.keys() == {"required"} for schema in several):
-        return {"required": [name for schema in several for name in schema["required"]]}
-    return {"allOf": several}
+    return any_of({"required": [name]} for name in names)

@@ -1,4 +1,9 @@
-"""Rules between the fields of one request, as data. Fields have their wire names."""
+"""Rules between the fields of one request, as data. Fields have their wire names.
+
+Whatever depends on the kind of a rule is a method of it: what it refuses, how it reads, its schema,
+and what it means for examples and defaults. So a new kind is one class, and type checkers name the
+method that it lacks.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,18 @@ from typing import Protocol
 
 import attrs
 
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.schemas import all_of, any_of, model_among
 from muybridge_protocol.rules.values import Problem, both, either, is_array, shown
 
 Values = Mapping[str, object]
 """The values that are set in a request, by wire name."""
 Naming = Callable[[str], str]
 """Returns the name to show for a wire name."""
+
+
+Sent = Callable[[str], JsonObject]
+"""Returns the schema of a body in which the field of a wire name is sent, and has an effect."""
 
 
 class Relation(Protocol):
@@ -26,9 +37,22 @@ class Relation(Protocol):
         """Return the rule as a sentence."""
         ...
 
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        ...
+
+    def demands(self, values: Values, model: str | None) -> tuple[str, ...]:  # noqa: ARG002  most do not
+        """Return the fields that a request with *values* needs in addition."""
+        return ()
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """The fields that exclude each other, so that none may be sent as a default."""
+        return ()
+
 
 @attrs.frozen
-class Requires:
+class Requires(Relation):
     """*field* may only be sent together with *other*."""
 
     field: str
@@ -49,6 +73,18 @@ class Requires:
         """Return the rule as a sentence."""
         return f"{name(self.field)} needs {name(self.other)}."
 
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        one, other = sent(self.field), sent(self.other)
+        if one == {"required": [self.field]} and other == {"required": [self.other]}:
+            return {"dependentRequired": {self.field: [self.other]}}
+        return {"if": one, "then": other}
+
+    def demands(self, values: Values, model: str | None) -> tuple[str, ...]:  # noqa: ARG002  holds for all
+        """Return the fields that a request with *values* needs in addition."""
+        missing = self.field in values and self.other not in values
+        return (self.other,) if missing else ()
+
 
 def together(one: str, other: str) -> tuple[Requires, Requires]:
     """Return the rules that *one* and *other* must be sent together or not at all."""
@@ -56,7 +92,7 @@ def together(one: str, other: str) -> tuple[Requires, Requires]:
 
 
 @attrs.frozen
-class Excludes:
+class Excludes(Relation):
     """No field of *these* may be sent together with a field of *those*."""
 
     these: tuple[str, ...]
@@ -82,9 +118,14 @@ class Excludes:
         these, those = [*map(name, self.these)], [*map(name, self.those)]
         return f"{both(these)} cannot be combined with {either(those)}."
 
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        these, those = (any_of(map(sent, fields)) for fields in (self.these, self.those))
+        return {"not": all_of((these, those))}
+
 
 @attrs.frozen
-class Alternatives:
+class Alternatives(Relation):
     """Only one of two fields with the same meaning may be sent."""
 
     one: str
@@ -105,9 +146,18 @@ class Alternatives:
         """Return the rule as a sentence."""
         return f"Give only one of {name(self.one)} and {name(self.other)}."
 
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        return {"not": all_of((sent(self.one), sent(self.other)))}
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """The fields that exclude each other, so that none may be sent as a default."""
+        return (self.one, self.other)
+
 
 @attrs.frozen
-class RequiredFor:
+class RequiredFor(Relation):
     """*field* must be sent, and not be empty, for each of *models*."""
 
     field: str
@@ -128,9 +178,18 @@ class RequiredFor:
         """Return the rule as a sentence."""
         return f"{name(self.field)} is required by {both(self.models)}."
 
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        items: JsonObject = {"properties": {self.field: {"minItems": 1}}}
+        return {"if": model_among(self.models), "then": {**sent(self.field), **items}}
+
+    def demands(self, values: Values, model: str | None) -> tuple[str, ...]:
+        """Return the fields that a request with *values* needs in addition."""
+        return (self.field,) if model in self.models and not values.get(self.field) else ()
+
 
 @attrs.frozen
-class OnlyWith:
+class OnlyWith(Relation):
     """*field* may have the value *value* only while *other* has one of *options*."""
 
     field: str
@@ -159,9 +218,17 @@ class OnlyWith:
         accepted = f"{name(self.other)} {', '.join(self.options)}"
         return f"{name(self.field)} {self.value} is accepted only with {accepted}."
 
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        both_sent = all_of((sent(self.field), sent(self.other)))
+        return {
+            "if": {"properties": {self.field: {"const": self.value}}, **both_sent},
+            "then": {"properties": {self.other: {"enum": list(self.options)}}},
+        }
+
 
 @attrs.frozen
-class FewerWith:
+class FewerWith(Relation):
     """*field* may have at most *high* items while *other* is sent."""
 
     field: str
@@ -183,6 +250,11 @@ class FewerWith:
     def sentence(self, name: Naming = str) -> str:
         """Return the rule as a sentence."""
         return f"With {name(self.other)} give at most {self.high} {name(self.field)}."
+
+    def schema(self, sent: Sent) -> JsonObject:
+        """Return the schema of the bodies that follow the rule."""
+        few = {"properties": {self.field: {"maxItems": self.high}}}
+        return {"if": sent(self.other), "then": few}
 
 
 @attrs.frozen
