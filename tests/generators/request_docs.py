@@ -88,7 +88,10 @@ def edits_of_fields(
             start = end = statement.end_lineno or 0
             if after is not None and _is_text(after):
                 end = after.end_lineno or 0
-            yield start, end, of_field(told[statement.target.id])
+            name = statement.target.id
+            if name not in told:
+                raise LookupError(f"the docstring of {node.name} says nothing about {name}")
+            yield start, end, of_field(told[name])
 
 
 def _is_text(node: ast.stmt) -> bool:

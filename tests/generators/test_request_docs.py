@@ -23,3 +23,10 @@ def test_fields_of_records_say_what_their_class_says() -> None:
     source = RECORDS.read_text("utf-8")
     assert with_arguments(source) == source, RUN
     assert source.count("The task's identifier.") == 4
+
+
+def test_a_field_that_its_class_does_not_explain() -> None:
+    """A new field of a record needs a line in its class's docstring, and the generator says so."""
+    source = RECORDS.read_text("utf-8").replace("        error: Why it failed, or None.\n", "")
+    with pytest.raises(LookupError, match="docstring of Task says nothing about error"):
+        with_arguments(source)

@@ -1,4 +1,16 @@
-"""Slowing down together: a service that gets too many requests answers 429 to all of them."""
+"""Slowing down together: a service that gets too many requests answers 429 to all of them.
+
+A limit belongs to the account, not to one task. If each operation only obeyed its own
+`Retry-After`, the others would continue, and all would come back at once. So what one response says
+holds for all:
+
+- After a 429, or any response with a `Retry-After`, nothing is sent until that time is over, and
+  then one request at a time, with a gap that each further 429 doubles and successes narrow.
+- Only responses to requests that were sent after the last slowdown count as news: those that were
+  under way already say nothing about the new pace.
+- After an outage, the polls that have piled up are spread over their interval, because a service
+  that has just come back is the last that should get all of them.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,22 @@ class Stopped(Exception):
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """How a batch is run; see `run`.
+    """How a batch is run, or one machine's share of a batch.
+
+    Args:
+        concurrency: Maximum number of tasks in progress at once, from create to end.
+        timeout: Seconds to wait for each task, or None for no limit.
+        download_timeout: Seconds that each download may take.
+        on_event: Called with each event of an item, or None.
+        local: Whether the service is an embedded one, which does not know earlier runs.
+        patience: Seconds to wait for another process that is writing to the journal, or for a
+            database that was reached before.
+        limit: Maximum number of new items that this run sends, or None for all.
+        sidecar: Whether to write a sidecar beside each result.
+        dedupe: Whether identical items share one task.
+        rate: Maximum requests per second of all processes that run the batch, or None.
+        creates: Maximum number of creates under way at once, or None for no limit.
+        seconds: Seconds after which a worker releases its unfinished items and returns, or None.
 
     Raises:
         TypeError: A setting has a wrong type.

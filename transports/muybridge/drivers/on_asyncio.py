@@ -12,6 +12,10 @@ A task that is cancelled before its first step never runs, and asyncio stops the
 a task ends with `KeyboardInterrupt` or `SystemExit`. Both would lose what a worker knows about
 money. So a team cancels only workers that have begun, and passes on what ends one itself.
 
+A transport needs a shield as well, although a paid exchange has a task of its own: `asyncio.run`
+cancels *every* task at its end, ours included. So the connection absorbs cancellations from the
+first byte on (`wire`), and neither of the two shields replaces the other.
+
 If the program's own tasks end this way, `asyncio.run` may close the event loop without waiting
 for anything. Nothing can read a response then. All that is left is to say so at the end of the
 program (`tell_abandoned`).

@@ -9,7 +9,7 @@ Each record has its facts twice: in the message, for people, and in attributes t
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, assert_never
 
 from muybridge.observability.facts import Fact, facts
 from muybridge_protocol.durations import shown_seconds
@@ -27,6 +27,10 @@ from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
     CallEnded,
+    ExchangeFailed,
+    ReplyBegan,
+    ReplyReceived,
+    RequestSent,
 )
 
 REQUESTS: Final = logging.getLogger("muybridge.requests")
@@ -76,8 +80,10 @@ def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
             return CALLS, logging.WARNING
         case Ambiguous():
             return CALLS, logging.ERROR
-        case _:
+        case RequestSent() | ReplyBegan() | ReplyReceived() | ExchangeFailed():
             return REQUESTS, logging.DEBUG
+        case _:
+            assert_never(event)
 
 
 def _line(found: dict[str, Fact]) -> str:
