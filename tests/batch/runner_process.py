@@ -56,11 +56,11 @@ def run(
         copies: How many items there are of each horse.
         dedupe: Whether identical requests share one task.
     """
-    import asyncio  # noqa: PLC0415  only in the child
+    import asyncio
 
-    import trio  # noqa: PLC0415  the same
+    import trio
 
-    from muybridge import AsyncClient, Client, batch  # noqa: PLC0415  the same
+    from muybridge import AsyncClient, Client, batch
 
     if ledger is not None:
         os.environ["MUYBRIDGE_LEDGER"] = ledger
@@ -110,8 +110,8 @@ def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
 
 def _retry_like_others_do() -> None:
     """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.batch.journal_entries import State  # noqa: PLC0415  the same
-    from muybridge.batch.sqlite.journal import SqliteJournal  # noqa: PLC0415  only in the child
+    from muybridge.batch.journal_entries import State
+    from muybridge.batch.sqlite.journal import SqliteJournal
 
     move = SqliteJournal.move
 

@@ -58,7 +58,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
         _spoil(SqliteJournal.create(place, SERVICE, items))
         return Kept(place, [str(place)])
     postgres = request.getfixturevalue("postgres")
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres import PostgresJournal
 
     url = postgres.fresh()
     _spoil(PostgresJournal.create(url, "horses", SERVICE, items))

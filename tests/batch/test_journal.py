@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 @posix
 def test_the_status_on_a_full_disk(folder: Path) -> None:
     """Where no file can be written, the status still says which tasks there are."""
-    import resource  # noqa: PLC0415  POSIX alone has it
+    import resource
 
     allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, allowed[1]))
@@ -463,7 +463,7 @@ def test_a_mac_empties_the_disks_own_cache(
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
 def test_a_disk_without_room_is_met_on_opening(folder: Path) -> None:
     """A journal that could not take the next step is refused before anything is sent."""
-    import resource  # noqa: PLC0415  Windows has no such module
+    import resource
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))

@@ -80,7 +80,7 @@ def _ambiguous(postgres: Postgres, url: str) -> None:
 
 def _plans(postgres: Postgres, url: str) -> None:
     """Check how the database finds what `status` shows and what workers look for."""
-    from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres import schema
 
     page = (
         "SELECT * FROM muybridge_items WHERE batch = 1 AND state = 'ambiguous' AND number > 0 "

@@ -135,7 +135,7 @@ def test_a_statement_without_its_condition_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever condition of a statement is left out, a check of the kit fails."""
-    from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres import schema
 
     leave_out(schema, statement, old, new, monkeypatch)
     fails(check, postgres)
@@ -146,7 +146,7 @@ def test_a_fact_that_is_not_compared_is_noticed(
     fact: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a judgement does not compare, a check of the kit fails."""
-    from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres import schema
 
     condition = f"    AND {fact} IS NOT DISTINCT FROM %(judged_{fact})s\n"
     leave_out(schema, "AS_JUDGED", condition, "", monkeypatch)
@@ -392,7 +392,7 @@ def test_a_budget_that_is_miscounted_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever is released or reserved wrongly, a check of the kit fails."""
-    from muybridge.batch.postgres import budgets  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres import budgets
 
     monkeypatch.setattr(budgets, name, wrong)
     case, after, spent = check

@@ -322,7 +322,7 @@ def test_a_response_waits_on_the_disk_while_the_database_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The id of a create that is accepted while the database is away is recorded afterwards."""
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres import PostgresJournal
 
     submit(server, shared, 1)
     original = getattr(PostgresJournal, method)
@@ -443,7 +443,7 @@ def test_a_poll_writes_nothing(
     work: Work, server: BillingServer, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often a task is polled, a worker writes the same to the database."""
-    from muybridge.batch.postgres.connecting import Connection  # noqa: PLC0415  needs the extra
+    from muybridge.batch.postgres.connecting import Connection
 
     execute = Connection.execute
     writes: list[bytes] = []

@@ -37,7 +37,7 @@ def work(
         pause_at: The step at which it stops itself, once.
         naive: Whether what may have been accepted is sent again.
     """
-    from muybridge import Client, batch  # noqa: PLC0415  only in the child
+    from muybridge import Client, batch
 
     if kill_at is not None:
         moments.strike_at(kill_at, "postgres", die)
@@ -57,8 +57,8 @@ def work(
 
 def _retry_like_others_do() -> None:
     """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.batch.journal_entries import State  # noqa: PLC0415  only in the child
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  the same
+    from muybridge.batch.journal_entries import State
+    from muybridge.batch.postgres import PostgresJournal
 
     move = PostgresJournal.move
 

@@ -55,7 +55,7 @@ def _start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def _fork(driver: str, service: str) -> None:
-    from .drivers import DRIVERS  # noqa: PLC0415  only in the child
+    from .drivers import DRIVERS
 
     with ExitStack() as closing:
         client = DRIVERS[driver](closing)(service)
@@ -69,12 +69,12 @@ def _fork(driver: str, service: str) -> None:
 
 
 def _download(driver: str, service: str, source: str, target: str, file_limit: str) -> None:
-    import resource  # noqa: PLC0415  not on Windows, which collects this file too
+    import resource
 
-    from muybridge import DownloadFailed  # noqa: PLC0415  only in the child
-    from muybridge_protocol.events import DownloadProgress, Event  # noqa: PLC0415  the same
+    from muybridge import DownloadFailed
+    from muybridge_protocol.events import DownloadProgress, Event
 
-    from .drivers import DRIVERS  # noqa: PLC0415  the same
+    from .drivers import DRIVERS
 
     if int(file_limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(file_limit), int(file_limit)))

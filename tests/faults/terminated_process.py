@@ -91,12 +91,12 @@ def _run(program: str, folder: str, order: dict[str, Any]) -> int:
 
 
 def _command(words: list[str], env: dict[str, str], point: str, number: int) -> int:
-    import pytest  # noqa: PLC0415  only in the child
+    import pytest
 
-    import moments  # noqa: PLC0415  the same
-    from muybridge.cli import main  # noqa: PLC0415  the same
+    import moments
+    from muybridge.cli import main
 
-    from .striking import MainThread, Strike  # noqa: PLC0415  the same
+    from .striking import MainThread, Strike
 
     os.environ.update(env)
     if point:
@@ -114,10 +114,10 @@ def _command(words: list[str], env: dict[str, str], point: str, number: int) -> 
 
 
 def _trio_batch(signal_name: str, url: str, trust: str) -> int:
-    from client.alarms import alarm_raises  # noqa: PLC0415  only in the child
+    from client.alarms import alarm_raises
 
-    from .terminated_programs import Program, raised_by  # noqa: PLC0415  the same
-    from .terminations import TERM  # noqa: PLC0415  the same
+    from .terminated_programs import Program, raised_by
+    from .terminations import TERM
 
     error = raised_by(signal_name)
     program = Program("trio batch", url, Path.cwd(), ssl.create_default_context(cafile=trust))

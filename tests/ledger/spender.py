@@ -48,12 +48,12 @@ def spend(
         kill_at: The step at which the process kills itself, or None.
         nth: At which time of that step.
     """
-    import asyncio  # noqa: PLC0415  only in the child
+    import asyncio
 
-    import trio  # noqa: PLC0415  the same
+    import trio
 
-    import muybridge  # noqa: PLC0415  the same
-    from muybridge.ledger import open_ledger  # noqa: PLC0415  the same
+    import muybridge
+    from muybridge.ledger import open_ledger
 
     if kill_at is not None:
         moments.strike_at(kill_at, "", die, nth=nth)
@@ -145,8 +145,8 @@ class _Unreliable:
         self._unsent = unsent
 
     def stream(self, request: Any, **options: Any) -> Any:
-        from muybridge.wire.transport import TransportError  # noqa: PLC0415  only in the child
-        from muybridge_protocol.http import Phase, Reason, TransportFailure  # noqa: PLC0415  the same
+        from muybridge.wire.transport import TransportError
+        from muybridge_protocol.http import Phase, Reason, TransportFailure
 
         if self._source.random() < self._unsent:
             raise TransportError(

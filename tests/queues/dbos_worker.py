@@ -46,7 +46,7 @@ def work(
         most: How many kills there are.
         naive: Whether the step is the naive one.
     """
-    from dbos import DBOS  # noqa: PLC0415  only in the child
+    from dbos import DBOS
 
     app = load_recipe(Path(folder), url)
     strikes(Path(folder), most, naive=naive).install()

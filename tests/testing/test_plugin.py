@@ -113,7 +113,7 @@ def test_what_to_install(tmp_path: Path, fixture: str) -> None:
 
 def test_names() -> None:
     """Every public name is there, and no other."""
-    import muybridge.testing as kit  # noqa: PLC0415  # as a reader would
+    import muybridge.testing as kit  # as a reader would
 
     assert dir(kit) == sorted(kit.__all__)
     assert {getattr(kit, name).__name__ for name in kit.__all__} == set(kit.__all__)

@@ -63,7 +63,7 @@ class WithoutReaders(asyncio.SelectorEventLoop):
 
 
 def uvloops() -> asyncio.AbstractEventLoop:
-    import uvloop  # noqa: PLC0415  not every environment has it
+    import uvloop
 
     return uvloop.new_event_loop()
 

@@ -164,19 +164,19 @@ class AsyncClient(BaseClient):
         runtime: Runtime
         transport = self._transport
         if library == "trio":
-            from muybridge.drivers.on_trio import TrioRuntime  # noqa: PLC0415  the other needs no trio
+            from muybridge.drivers.on_trio import TrioRuntime
 
             runtime = TrioRuntime(self._wall)
             if transport is None:
-                from muybridge.wire.trio_transport import TrioTransport  # noqa: PLC0415  it loads ssl
+                from muybridge.wire.trio_transport import TrioTransport
 
                 transport = TrioTransport()
         else:
-            from muybridge.drivers.on_asyncio import AsyncioRuntime  # noqa: PLC0415  as above
+            from muybridge.drivers.on_asyncio import AsyncioRuntime
 
             runtime = AsyncioRuntime(self._wall)
             if transport is None:
-                from muybridge.wire.asyncio_transport import AsyncioTransport  # noqa: PLC0415  as above
+                from muybridge.wire.asyncio_transport import AsyncioTransport
 
                 transport = AsyncioTransport()
         return Driver(
@@ -190,7 +190,7 @@ class AsyncClient(BaseClient):
 
     def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
         if self._find_event_loop()[0] == "trio":
-            from muybridge.drivers.trio_outcomes import TrioOutcomes  # noqa: PLC0415  as above
+            from muybridge.drivers.trio_outcomes import TrioOutcomes
 
             return TrioOutcomes(run, self._driver, workers, names)
         return super()._outcomes(run, workers, names)

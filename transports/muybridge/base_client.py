@@ -195,7 +195,7 @@ class BaseClient:
             ValueError: The name is empty, too long or not printable.
         """
         refuse_misplaced(self, "create_once", _misplaced)
-        from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
+        from muybridge.ledger.books import check_once
 
         notes = PaidNotes(self._interrupted)
         try:
@@ -371,7 +371,7 @@ class BaseClient:
             InvalidToken: A token cannot be read.
         """
         refuse_misplaced(self, "run_all", _misplaced)
-        from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
+        from muybridge.drivers.fleet_run import FleetRun
 
         check_type("dedupe", dedupe, bool, "True or False")
         run = FleetRun(
@@ -444,7 +444,7 @@ class BaseClient:
             return await self._download(
                 source, path, timeout, size_limit, sidecar=sidecar, adds_suffix=False
             )
-        from muybridge.files.downloads import check_file, copy  # noqa: PLC0415  not all download
+        from muybridge.files.downloads import check_file, copy
 
         check_file(path)
         if sidecar:
@@ -476,7 +476,7 @@ class BaseClient:
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "read", _misplaced)
-        from muybridge.files.downloads import read  # noqa: PLC0415  not all download
+        from muybridge.files.downloads import read
 
         return await self._fetch(source, read, timeout, size_limit)
 
@@ -512,7 +512,7 @@ class BaseClient:
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "save", _misplaced)
-        from muybridge.files.downloads import check_path  # noqa: PLC0415  not all download
+        from muybridge.files.downloads import check_path
 
         check_path(path)
         return await self._download(
@@ -547,7 +547,7 @@ class BaseClient:
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
         refuse_misplaced(self, "check", _misplaced)
-        from muybridge.media.checking import check_media  # noqa: PLC0415  not all check
+        from muybridge.media.checking import check_media
 
         made = check_request(await self._request(request, fields), self.service)
         return await check_media(
@@ -802,7 +802,7 @@ class BaseClient:
         adds_suffix: bool,
     ) -> Path:
         """Save a result to a path, as `download` and `save` say."""
-        from muybridge.files.downloads import download  # noqa: PLC0415  not all download
+        from muybridge.files.downloads import download
 
         saving = partial(download, path=path, sidecar=sidecar, adds_suffix=adds_suffix)
         return await self._fetch(source, saving, seconds, size_limit)
@@ -839,7 +839,7 @@ class BaseClient:
         """Return *request*, or the one that is meant by a name and *fields*."""
         if fields is None and not isinstance(request, str):
             return request
-        from muybridge.media.by_name import holds_files, request_by_name  # noqa: PLC0415  not all use it
+        from muybridge.media.by_name import holds_files, request_by_name
 
         make = partial(request_by_name, request, {} if fields is None else fields)
         return await self._driver.runtime.in_thread(make) if holds_files(fields) else make()
@@ -860,14 +860,14 @@ class BaseClient:
         if not named and (books is None or not books.dedupe):
             create = self._calls.create(request, **self._moment())
             return await self._driver.finish(create, notes)
-        from muybridge.ledger.once import create_once  # noqa: PLC0415  not all use a ledger
+        from muybridge.ledger.once import create_once
 
         books = self._named_books()
         return await create_once(self._driver, self._calls, books, request, once, notes)
 
     def _named_books(self) -> Books:
         """Return the ledger that keeps the names: the client's, or else the default one."""
-        from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
+        from muybridge.ledger.books import Books
 
         if self._names is None:
             books = self._driver.books
@@ -875,7 +875,7 @@ class BaseClient:
         return self._names
 
     def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
-        from muybridge.drivers.outcomes import AsyncOutcomes  # noqa: PLC0415  as above
+        from muybridge.drivers.outcomes import AsyncOutcomes
 
         return AsyncOutcomes(run, self._driver, workers, names)
 
@@ -903,7 +903,7 @@ class BaseClient:
         self._check_open()
         driver = self._driver  # raises if the client cannot be used here
         if self._text_calls is None:
-            from muybridge.drivers.text_calls import TextCalls  # noqa: PLC0415  it takes a while
+            from muybridge.drivers.text_calls import TextCalls
 
             self._text_calls = TextCalls(self._calls.service, driver)
         return self._text_calls

@@ -897,6 +897,6 @@ class ContentStream(TextStream["GenerateContentChunk"]):
 
 
 def _default_transport() -> Transport:
-    from muybridge.wire.requests_transport import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge.wire.requests_transport import RequestsTransport
 
     return RequestsTransport()

@@ -131,12 +131,12 @@ def read_books(
     wanted = any(name.startswith(LIMIT_VARIABLES) for name in os.environ)
     if budget is None and ledger is None and not (wanted or dedupe):
         return None
-    from muybridge.ledger.books import Books  # noqa: PLC0415  most clients have none
-    from muybridge.ledger.budget import budget_of_environment  # noqa: PLC0415  the same
+    from muybridge.ledger.books import Books
+    from muybridge.ledger.budget import budget_of_environment
 
     prices_file = os.environ.get(PRICES_VARIABLE)
     if prices is None and prices_file:
-        from muybridge.files.prices import load_prices  # noqa: PLC0415  the same
+        from muybridge.files.prices import load_prices
 
         prices = load_prices(prices_file)
     budgets = [one for one in (budget, budget_of_environment()) if one is not None]
@@ -150,11 +150,11 @@ def check_spending(budget: object, ledger: object) -> None:
         TypeError: One of them is something else.
     """
     if budget is not None:
-        from muybridge_protocol.purchases import Budget  # noqa: PLC0415  most clients have none
+        from muybridge_protocol.purchases import Budget
 
         check_type("budget", budget, Budget, "a Budget", "Budget(creates=3)")
     if ledger is not None and not isinstance(ledger, str | os.PathLike):
-        from muybridge.ledger.ledger import Ledger  # noqa: PLC0415  the same
+        from muybridge.ledger.ledger import Ledger
 
         check_type("ledger", ledger, Ledger, "a path or a Ledger")
 
@@ -166,7 +166,7 @@ def check_prices(prices: object) -> None:
         TypeError: They are something else.
     """
     if prices is not None:
-        from muybridge_protocol.estimates import PriceList  # noqa: PLC0415  most clients have none
+        from muybridge_protocol.estimates import PriceList
 
         check_type("prices", prices, PriceList, "a PriceList", "muybridge.load_prices(path)")
 

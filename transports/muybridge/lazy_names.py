@@ -99,7 +99,7 @@ class LazyNames:
 
 
 def _is_installed(library: str) -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415  keeps `import muybridge` cheap
+    from importlib.util import find_spec
 
     if sys.modules.get(library) is not None:  # a stand-in in a test may have no spec
         return True

@@ -72,7 +72,7 @@ def _place_of(client: type, call: str, name: str) -> str:
     """Return where the argument *name* belongs, as a clause and its end."""
     own = _parameters(client, call)
     if "contents" in own:
-        from muybridge_protocol.text.arguments import place_of  # noqa: PLC0415  needed only after a mistake
+        from muybridge_protocol.text.arguments import place_of
 
         if place := place_of(call, name):
             return f"{place}."

@@ -108,14 +108,14 @@ class _RefusedStream:
 
 
 def _stays_here(request: HttpRequest) -> bool:
-    from muybridge_protocol.hosts import is_loopback  # noqa: PLC0415  for tests alone
-    from muybridge_protocol.service import origin_of  # noqa: PLC0415
+    from muybridge_protocol.hosts import is_loopback
+    from muybridge_protocol.service import origin_of
 
     return is_loopback(origin_of(request.url)[1])
 
 
 def _message(request: HttpRequest) -> str:
-    from muybridge_protocol.service import origin_of  # noqa: PLC0415  for tests alone
+    from muybridge_protocol.service import origin_of
 
     _, host, _ = origin_of(request.url)
     return (

@@ -67,7 +67,7 @@ class _Families(Mapping[str, Family]):
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        from pkgutil import iter_modules  # noqa: PLC0415  needed only to list the folder
+        from pkgutil import iter_modules
 
         # It works in a zip file, too.
         return tuple(sorted({module.name for module in iter_modules(__path__)} - _NO_FAMILIES))
@@ -149,7 +149,7 @@ def find_family(name: str) -> Family:
         )
     if meant is not None:
         raise UnknownFamily(f"there is no family {name!r}; did you mean {meant.name}?")
-    from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+    from difflib import get_close_matches
 
     close = get_close_matches(name.lower(), FAMILIES, n=1)
     hint = f"did you mean {close[0]}? Known" if close else "known"

@@ -449,7 +449,7 @@ class Family:
 
     def suggestion(self, wire: str) -> str | None:
         """Return the field that *wire* is probably a misspelling of, or None."""
-        from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+        from difflib import get_close_matches
 
         plain = {_plain(known): known for known in self._fields_by_wire}
         wanted = _plain(wire)
@@ -475,7 +475,7 @@ class Family:
 
     def _with_close_model(self, problem: Problem) -> Problem:
         """Return *problem* with the model that was probably meant."""
-        from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+        from difflib import get_close_matches
 
         close = get_close_matches(str(problem.value), self._models_by_name, n=1)
         hint = f"did you mean {close[0]}? " if close else ""

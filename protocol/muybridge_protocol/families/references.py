@@ -58,7 +58,7 @@ def references_in(family: Family, body: Mapping[str, object]) -> tuple[Reference
 
 def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Problem, ...]:
     """Return the rules of *family* about media that the files in *body* certainly break."""
-    from muybridge_protocol.rules.media import Medium, judge_media  # noqa: PLC0415  most send URLs
+    from muybridge_protocol.rules.media import Medium, judge_media
 
     names: dict[tuple[str, int | None], str] = {}
     media: list[Medium] = []

@@ -190,14 +190,14 @@ class MediaRequest(JsonValue):
 
         The JSON is written in UTF-8, with its names in order and without spaces.
         """
-        from hashlib import sha256  # noqa: PLC0415  most never ask
+        from hashlib import sha256
 
         body = json.dumps(self.to_body(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return sha256(body.encode()).hexdigest()
 
     def quantities(self) -> Quantities:
         """Return what the request consumes, as far as that is known before it is sent."""
-        from muybridge_protocol.estimates.quantities import media_quantities  # noqa: PLC0415  most never ask
+        from muybridge_protocol.estimates.quantities import media_quantities
 
         return media_quantities(self.family, self.model_name, self.settings())
 
@@ -207,7 +207,7 @@ class MediaRequest(JsonValue):
         Args:
             prices: What things cost, or None if that is not known.
         """
-        from muybridge_protocol.estimates.estimate import estimate_of  # noqa: PLC0415  most never ask
+        from muybridge_protocol.estimates.estimate import estimate_of
 
         return estimate_of(self.quantities(), prices)
 
@@ -250,7 +250,7 @@ class MediaRequest(JsonValue):
         items = (item for value in values for item in (value if is_array(value) else (value,)))
         if not any(isinstance(item, InlineMedia) for item in items):
             return ()
-        from muybridge_protocol.families.references import problems_of_files  # noqa: PLC0415  most send URLs
+        from muybridge_protocol.families.references import problems_of_files
 
         return problems_of_files(self.family, self._body())
 

@@ -85,8 +85,8 @@ class InlineMedia:
         name: str = "",
         allow_inline: bool = False,
     ) -> None:
-        from muybridge_protocol.media.inspect import IS_PDF, inspect_media  # noqa: PLC0415  most send URLs
-        from muybridge_protocol.media.source import Fragments  # noqa: PLC0415  the same
+        from muybridge_protocol.media.inspect import IS_PDF, inspect_media
+        from muybridge_protocol.media.source import Fragments
 
         data = bytes(data)
         facts = inspect_media(Fragments.of(data))

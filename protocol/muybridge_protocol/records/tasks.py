@@ -229,7 +229,7 @@ class Task(JsonValue):
 
     def _repr_html_(self) -> str:
         """Return the task as HTML for a notebook: status, model and error."""
-        from muybridge_protocol.notebook import moment, record_html  # noqa: PLC0415  for notebooks alone
+        from muybridge_protocol.notebook import moment, record_html
 
         requested = self.requested_model
         return record_html(
@@ -350,7 +350,7 @@ class Result(JsonValue):
         Unlike `repr`, it contains the whole link, which anybody who gets the saved notebook can
         open until it expires.
         """
-        from muybridge_protocol.notebook import media_html, moment, record_html  # noqa: PLC0415  as above
+        from muybridge_protocol.notebook import media_html, moment, record_html
 
         media = media_html(
             self.id,

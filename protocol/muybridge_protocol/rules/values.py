@@ -140,7 +140,7 @@ class Kind(StrEnum):
 
 def _is_number(value: object) -> bool:
     """Whether *value* is a number that is neither an `int` nor a `float`."""
-    from decimal import Decimal  # noqa: PLC0415  few requests have one
+    from decimal import Decimal
 
     return isinstance(value, Real | Decimal)
 

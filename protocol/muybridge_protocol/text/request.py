@@ -144,7 +144,7 @@ class GenerateContentRequest:
 
     def quantities(self) -> Quantities:
         """Return what the request consumes: one call, and tokens that only the response reports."""
-        from muybridge_protocol.estimates.quantities import text_quantities  # noqa: PLC0415  most never ask
+        from muybridge_protocol.estimates.quantities import text_quantities
 
         return text_quantities(str(self.model))
 
@@ -154,7 +154,7 @@ class GenerateContentRequest:
         Args:
             prices: What things cost, or None if that is not known.
         """
-        from muybridge_protocol.estimates.estimate import estimate_of  # noqa: PLC0415  most never ask
+        from muybridge_protocol.estimates.estimate import estimate_of
 
         return estimate_of(self.quantities(), prices)
 

@@ -507,7 +507,7 @@ def in_items(remedy: Remedy) -> str:
 
 def _closest(name: str, names: Iterable[object]) -> str | None:
     """Return the one of *names* that is probably *name*, misspelled, or None."""
-    from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+    from difflib import get_close_matches
 
     texts = [one for one in names if isinstance(one, str)]
     return next(iter(get_close_matches(name, texts, n=1, cutoff=0.7)), None)

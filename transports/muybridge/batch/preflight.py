@@ -160,7 +160,7 @@ def _first_of_each(
     requests: Iterator[tuple[str, Mapping[str, Any]]], found: Counter[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the first of all requests that are identical, and count them all in *found*."""
-    from muybridge.ledger.once import name_of_identical  # noqa: PLC0415  few runs join
+    from muybridge.ledger.once import name_of_identical
 
     for family, body in requests:
         with warnings.catch_warnings():
@@ -177,8 +177,8 @@ def _budgets(
     """Yield what the ledger has left of each budget, and whether *totals* fit."""
     if budget is None and not any(name.startswith(LIMIT_VARIABLE) for name in os.environ):
         return
-    from muybridge.ledger import BudgetUse, Ledger, Measure, open_ledger  # noqa: PLC0415  few have one
-    from muybridge.ledger.budget import budget_of_environment  # noqa: PLC0415  the same
+    from muybridge.ledger import BudgetUse, Ledger, Measure, open_ledger
+    from muybridge.ledger.budget import budget_of_environment
 
     total = totals.total
     wanted = {

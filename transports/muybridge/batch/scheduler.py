@@ -259,8 +259,8 @@ class Scheduler:
 
     async def _join(self, work: ItemWork, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
-        from muybridge.ledger.books import Booking  # noqa: PLC0415  few runs join
-        from muybridge.ledger.joining import join, settle  # noqa: PLC0415  the same
+        from muybridge.ledger.books import Booking
+        from muybridge.ledger.joining import join, settle
 
         with self._team.lock:
             create = self._fleet.operation_of(sent.ticket)
@@ -282,7 +282,7 @@ class Scheduler:
 
     def _take_held(self, work: ItemWork, sent: Dispatch[int]) -> None:
         """Put a create off that was armed, and then found that an identical one is under way."""
-        from muybridge.ledger.joining import settle  # noqa: PLC0415  few runs join
+        from muybridge.ledger.joining import settle
 
         now = self._driver.runtime.now()
         work.tracker.failed(TWIN_UNDER_WAY, now)
@@ -395,7 +395,7 @@ class Scheduler:
 
         Another item may well fit into that budget.
         """
-        from muybridge.batch.limits.spending import needs_of  # noqa: PLC0415  few runs have a budget
+        from muybridge.batch.limits.spending import needs_of
 
         books, body = self._driver.books, read_object(entry.body)
         if books is None:

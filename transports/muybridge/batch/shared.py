@@ -58,7 +58,7 @@ class SharedBatch:
             JournalMissing: There is no such batch.
             JournalUnusable: The database cannot be used.
         """
-        from muybridge.batch.postgres import LEASE, PostgresJournal  # noqa: PLC0415  an extra
+        from muybridge.batch.postgres import LEASE, PostgresJournal
 
         return PostgresJournal(self.url, self.name, lease=LEASE if lease is None else lease)
 
@@ -156,8 +156,8 @@ def submit(
             for results (`WrongPlace`) is not the same for every worker.
         OSError: The file cannot be read.
     """
-    from muybridge.batch.limits.spending import check_budget  # noqa: PLC0415  few batches have one
-    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
+    from muybridge.batch.limits.spending import check_budget
+    from muybridge.batch.postgres import PostgresJournal
 
     check_batch(batch)
     check_prices(prices)

@@ -24,9 +24,9 @@ def main() -> None:
 
 def _run() -> None:
     # While these are loaded, signals are handled.
-    import click  # noqa: PLC0415  as said above
+    import click
 
-    from muybridge.cli.commands import muybridge  # noqa: PLC0415  the same
+    from muybridge.cli.commands import muybridge
 
     try:
         code: int = muybridge(prog_name="muybridge", standalone_mode=False)
@@ -39,7 +39,7 @@ def _run() -> None:
 
 
 def _report_interrupted(code: int) -> None:
-    from json import dumps  # noqa: PLC0415  needed only here
+    from json import dumps
 
     print("error: Interrupted.", file=sys.stderr)  # noqa: T201  there is nothing else to print with
     if "--json" in sys.argv:

@@ -125,7 +125,7 @@ class _Bars:
     """A bar for the batch and one for each item in progress. Problems are printed as lines."""
 
     def __init__(self) -> None:
-        from rich.progress import (  # noqa: PLC0415  only a terminal needs it
+        from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
             Progress,

@@ -131,7 +131,7 @@ class Muybridge(CommandGroup):
 
 
 def _report(error: BaseException, invocation: Invocation) -> int:
-    from muybridge.cli.errors import report  # noqa: PLC0415  needed after an error alone
+    from muybridge.cli.errors import report
 
     return report(error, invocation)
 

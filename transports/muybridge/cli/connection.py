@@ -147,7 +147,7 @@ def open_client(stack: ExitStack, *, allow_plain_http_proxy: bool, **settings: A
         allow_plain_http_proxy: As for the transport.
         settings: The client's other arguments.
     """
-    from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
+    from muybridge import Client, RequestsTransport
 
     transport = RequestsTransport(allow_plain_http_proxy=allow_plain_http_proxy)
     stack.callback(transport.close)

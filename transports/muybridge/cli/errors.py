@@ -198,7 +198,7 @@ def _explained(error: click.ClickException) -> str:
     """Return the message of *error*, what to write instead, and which help to see."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return error.format_message()
-    from muybridge.cli.mistakes import explained  # noqa: PLC0415  needed after a mistake alone
+    from muybridge.cli.mistakes import explained
 
     return f"{explained(error)} (see `{error.ctx.command_path} --help`)"
 

@@ -53,7 +53,7 @@ class FamilyCommand(click.Command):
             close = [one for one in error.possibilities or () if one not in hidden]
             raise click.NoSuchOption(name, possibilities=close, ctx=ctx) from None
         if rest and not ctx.resilient_parsing:
-            from muybridge.cli.mistakes import unexpected  # noqa: PLC0415  only then
+            from muybridge.cli.mistakes import unexpected
 
             ctx.fail(unexpected(self._family, self._verb, rest[0]))
         return rest

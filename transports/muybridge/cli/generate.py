@@ -32,7 +32,7 @@ class FamilyGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the name of the family. An option in its place is an error that says so."""
         if not args and not ctx.resilient_parsing:
-            from muybridge.cli.mistakes import without_command  # noqa: PLC0415  only then
+            from muybridge.cli.mistakes import without_command
 
             ctx.fail(without_command(ctx))
         try:
@@ -60,7 +60,7 @@ class FamilyGroup(click.Group):
         try:
             return self._build(find_family(cmd_name))
         except UnknownFamily as error:
-            from muybridge.cli.mistakes import unknown_family  # noqa: PLC0415  only then
+            from muybridge.cli.mistakes import unknown_family
 
             raise UnknownFamily(unknown_family(ctx, cmd_name, error)) from None
 

@@ -11,7 +11,7 @@ class CommandGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the name of the command; without any words, show an example."""
         if not args and not self.no_args_is_help and not ctx.resilient_parsing:
-            from muybridge.cli.mistakes import without_command  # noqa: PLC0415  only then
+            from muybridge.cli.mistakes import without_command
 
             ctx.fail(without_command(ctx))
         return super().parse_args(ctx, args)
@@ -22,7 +22,7 @@ class CommandGroup(click.Group):
         """Find the command. For an unknown name, the error says what to write."""
         name = args[0]
         if name not in self.list_commands(ctx) and not name.startswith("-"):
-            from muybridge.cli.mistakes import unknown_command  # noqa: PLC0415  only then
+            from muybridge.cli.mistakes import unknown_command
 
             ctx.fail(unknown_command(ctx, name))
         return super().resolve_command(ctx, args)

@@ -137,7 +137,7 @@ class Invocation:
         """Return a context in which each request and response is logged on stderr, if verbose."""
         if not self.presentation.verbose:
             return nullcontext()
-        from muybridge.cli.verbose import logging_to_stderr  # noqa: PLC0415  it loads logging
+        from muybridge.cli.verbose import logging_to_stderr
 
         return logging_to_stderr()
 

@@ -152,7 +152,7 @@ def _with_files(
     values = (item for value in body.values() for item in (value if is_array(value) else (value,)))
     if not any(map(file_in, values)):
         return body, []
-    from muybridge.media.loading import with_files  # noqa: PLC0415  most requests have none
+    from muybridge.media.loading import with_files
 
     return with_files(family, body, file_in, IN_COMMAND, allow_inline=allow_inline)
 

@@ -89,8 +89,8 @@ class LiveProgress(Progress):
     """Shows a spinner with the time, the status and the next poll, as well as the plain lines."""
 
     def __init__(self) -> None:
-        from rich.live import Live  # noqa: PLC0415  only a terminal needs it
-        from rich.spinner import Spinner  # noqa: PLC0415  the same
+        from rich.live import Live
+        from rich.spinner import Spinner
 
         super().__init__()
         utf8 = (sys.stderr.encoding or "").lower().startswith("utf")
@@ -131,7 +131,7 @@ class LiveProgress(Progress):
         self._next = time.monotonic() + seconds
 
     def _rendered(self) -> Spinner:
-        from rich.text import Text  # noqa: PLC0415  only a terminal needs it
+        from rich.text import Text
 
         parts = [self._status, self.elapsed]
         if self._next is not None:

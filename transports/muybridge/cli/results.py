@@ -64,8 +64,8 @@ def _target(invocation: Invocation) -> Generator[Target | None, None, None]:
     if output != STDOUT:
         yield output
         return
-    from shutil import copyfileobj  # noqa: PLC0415  most commands save to a path
-    from tempfile import TemporaryFile  # noqa: PLC0415  it takes 10 ms to load
+    from shutil import copyfileobj
+    from tempfile import TemporaryFile
 
     with TemporaryFile() as file:
         yield file

@@ -66,7 +66,7 @@ def serve(
 
     With --json: {ok, base_url, text_base_url, api_key}; the key is null if it is in a file.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
+    from muybridge_protocol.emulator import Access
 
     given = Connection(api_key_file=api_key_file).read_key()
     if not is_loopback(host):
@@ -114,7 +114,7 @@ def _read(answers: str | None) -> tuple[Any, ...]:
     Raises:
         click.UsageError: It cannot be read, or is wrong.
     """
-    from muybridge_protocol.emulator import InvalidScript  # noqa: PLC0415  no other command needs it
+    from muybridge_protocol.emulator import InvalidScript
 
     if answers is None:
         return ()

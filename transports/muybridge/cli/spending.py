@@ -53,7 +53,7 @@ class Spending:
         """
         if self.prices is None:
             return None
-        from muybridge.files.prices import load_prices  # noqa: PLC0415  most commands need no prices
+        from muybridge.files.prices import load_prices
 
         try:
             return load_prices(self.prices)
@@ -69,7 +69,7 @@ class Spending:
         given: dict[str, Any] = attributes(self, *LIMIT_NAMES)
         if not any(given.values()):
             return None
-        from muybridge.ledger import Budget  # noqa: PLC0415  most commands have none
+        from muybridge.ledger import Budget
 
         limits = {name.removeprefix("max_"): limit for name, limit in given.items()}
         for name in given:
@@ -82,6 +82,6 @@ class Spending:
 
     def open_ledger(self) -> Ledger:
         """Return the ledger of the options and the environment."""
-        from muybridge.ledger import open_ledger  # noqa: PLC0415  most commands need none
+        from muybridge.ledger import open_ledger
 
         return open_ledger(self.ledger)

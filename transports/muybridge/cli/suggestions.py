@@ -29,7 +29,7 @@ PATHS = ("PATH", "FILE", "DIR")
 
 def files(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:  # noqa: ARG001  click passes it
     """Suggest files: the shell knows them."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415  as above
+    from click.shell_completion import CompletionItem
 
     return [CompletionItem(typed, type="file")]
 
@@ -49,7 +49,7 @@ def text_models(
     typed: str,
 ) -> list[CompletionItem]:
     """Suggest text models."""
-    from muybridge_protocol.text.models import TEXT_MODELS  # noqa: PLC0415  as above
+    from muybridge_protocol.text.models import TEXT_MODELS
 
     return _starting(typed, ((name, "") for name in TEXT_MODELS))
 
@@ -83,7 +83,7 @@ def _local_files(
 
 
 def _starting(typed: str, options: Iterable[tuple[str, str]]) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415  as above
+    from click.shell_completion import CompletionItem
 
     return [
         CompletionItem(option, help=note or None)

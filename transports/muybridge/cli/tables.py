@@ -83,7 +83,7 @@ def models(invocation: Invocation, name: str | None) -> None:
     try:
         chosen = select(name)
     except UnknownFamily as error:
-        from muybridge.cli.mistakes import unknown_model  # noqa: PLC0415  only then
+        from muybridge.cli.mistakes import unknown_model
 
         raise UnknownFamily(unknown_model(str(name), error)) from None
     if invocation.presentation.json:
@@ -109,7 +109,7 @@ def schema(out: str | None) -> None:
     It contains every endpoint, and every rule that JSON Schema can express. With --out, the command
     prints the file's path.
     """
-    from muybridge_protocol.openapi import openapi_document  # noqa: PLC0415  no table needs it
+    from muybridge_protocol.openapi import openapi_document
 
     text = json.dumps(openapi_document(), indent=2) + "\n"
     if out is None:

@@ -83,7 +83,7 @@ def _write_array(items: Iterator[object]) -> None:
 
 def table(*headings: str) -> Table:
     """Return an empty table. Long values wrap; nothing is cut off."""
-    from rich.table import Table  # noqa: PLC0415  most commands print no table
+    from rich.table import Table
 
     found = Table(box=None, pad_edge=False, header_style="bold")
     for one in headings:
@@ -93,7 +93,7 @@ def table(*headings: str) -> Table:
 
 def heading(text: str) -> RenderableType:
     """Return *text* as a heading."""
-    from rich.text import Text  # noqa: PLC0415  as above
+    from rich.text import Text
 
     return Text(text, style="bold")
 
@@ -112,13 +112,13 @@ def show(renderables: Iterable[RenderableType]) -> None:
 
 def message_console() -> Console:
     """Return a console on stderr without markup: names are the user's, texts the service's."""
-    from rich.console import Console  # noqa: PLC0415  only a terminal needs it
+    from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def _console() -> Console:
-    from rich.console import Console  # noqa: PLC0415  most commands print no table
+    from rich.console import Console
 
     terminal = sys.stdout.isatty()
     return Console(

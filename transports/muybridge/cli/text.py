@@ -66,7 +66,7 @@ def _for_text(
 ) -> str:
     """Return the model. One that makes pictures or videos is refused."""
     if value and value not in TEXT_MODELS and not context.resilient_parsing:
-        from muybridge.cli.mistakes import of_a_family  # noqa: PLC0415  only then
+        from muybridge.cli.mistakes import of_a_family
 
         advice = of_a_family(value)
         if advice is not None:
@@ -81,7 +81,7 @@ def _in_one_word(
 ) -> str:
     """Return the prompt. Without quotes, it is several words, which a shell may have changed."""
     if len(value) > 1 and not context.resilient_parsing:
-        from muybridge.cli.mistakes import further_words  # noqa: PLC0415  only then
+        from muybridge.cli.mistakes import further_words
 
         context.fail(further_words(value[1:]))
     return " ".join(value)

@@ -119,7 +119,7 @@ class Calls:
 
     def delete_asset(self, asset_id: str, *, now: float) -> DeleteAsset:
         """Return the operation that deletes an asset."""
-        from muybridge_protocol.operations import DeleteAsset  # noqa: PLC0415  most never use it
+        from muybridge_protocol.operations import DeleteAsset
 
         return DeleteAsset.start(
             asset_id, self.service, now=now, seed=_seed(), timeout=self.timeout
@@ -127,7 +127,7 @@ class Calls:
 
     def call(self, method: str, path: str, json: object, *, now: float) -> Call:
         """Return the operation that calls any endpoint."""
-        from muybridge_protocol.operations import Call  # noqa: PLC0415  most never use it
+        from muybridge_protocol.operations import Call
 
         return Call.start(
             method, path, self.service, json=json, now=now, seed=_seed(), timeout=self.timeout
@@ -153,7 +153,7 @@ class Calls:
             size_limit: Most bytes, or None for no limit.
             now: Seconds on the driver's clock.
         """
-        from muybridge_protocol.operations import Download  # noqa: PLC0415  not all download
+        from muybridge_protocol.operations import Download
 
         return Download.start(
             url,
@@ -176,7 +176,7 @@ class Calls:
             now: Seconds on the driver's clock.
             deadline: When to stop, on the same clock.
         """
-        from muybridge_protocol.operations import Inspection  # noqa: PLC0415  most never use it
+        from muybridge_protocol.operations import Inspection
 
         return Inspection.start(url, self.service, now=now, seed=_seed(), deadline=deadline)
 

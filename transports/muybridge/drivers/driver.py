@@ -401,6 +401,6 @@ def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
     """Return the tracker of the call that *operation* begins."""
     if not driver.listeners.listen:
         return SilentTracker(driver.listeners)
-    from muybridge.drivers.tracking import Tracker, info_of  # noqa: PLC0415  for listeners alone
+    from muybridge.drivers.tracking import Tracker, info_of
 
     return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)

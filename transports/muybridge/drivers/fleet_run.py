@@ -174,7 +174,7 @@ class FleetRun:
         Raises:
             BaseException: From a listener.
         """
-        from muybridge.ledger.joining import settle  # noqa: PLC0415  few runs join
+        from muybridge.ledger.joining import settle
 
         settle(self.fleet, sent.ticket, found, now)
         tracker = self._trackers.get(sent.key)
@@ -196,7 +196,7 @@ class FleetRun:
     def _track(self, work: MediaRequest | Task, place: int) -> SilentTracker:
         tracker = SilentTracker(self._listeners)
         if self._listeners.listen:
-            from muybridge.drivers.tracking import track_work  # noqa: PLC0415  for listeners alone
+            from muybridge.drivers.tracking import track_work
 
             tracker = track_work(self._listeners, work, place, self._clock)
         self._trackers[place] = tracker
@@ -246,7 +246,7 @@ def _read(item: Work) -> MediaRequest | Task:
         return as_task(item)  # which says what to give in place of an outcome
     if not isinstance(item, tuple) or len(item) != _PAIR:
         return item  # type: ignore[return-value]  # the fleet refuses what is neither
-    from muybridge.media.by_name import request_by_name  # noqa: PLC0415  most requests are typed
+    from muybridge.media.by_name import request_by_name
 
     name, fields = item
     return request_by_name(name, fields)

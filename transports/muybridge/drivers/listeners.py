@@ -96,7 +96,7 @@ def find_log() -> Log | None:
         return None
     if not root.handlers and not _has_own_handlers(logging):
         return None
-    from muybridge.observability.logs import Log  # noqa: PLC0415  for those who log
+    from muybridge.observability.logs import Log
 
     return Log()
 

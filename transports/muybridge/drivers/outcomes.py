@@ -200,8 +200,8 @@ class AsyncOutcomes:
 
     async def _join(self, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
-        from muybridge.ledger.books import Booking  # noqa: PLC0415  few runs join
-        from muybridge.ledger.joining import join  # noqa: PLC0415  the same
+        from muybridge.ledger.books import Booking
+        from muybridge.ledger.joining import join
 
         runtime = self._driver.runtime
         with self._team.lock:

@@ -76,7 +76,7 @@ async def download(
             # In a thread, because it waits for the disk.
             finish = partial(part.finish, saved.content_type)
             if sidecar:
-                from muybridge.files.sidecar import with_sidecar  # noqa: PLC0415  most want none
+                from muybridge.files.sidecar import with_sidecar
 
                 finish = partial(with_sidecar, finish, task, sidecar)
             where = await driver.runtime.in_thread(finish)

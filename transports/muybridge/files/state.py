@@ -7,6 +7,6 @@ from pathlib import Path
 
 def state_folder() -> Path:
     """Return Muybridge's folder in the user's state folder; it may not exist yet."""
-    from platformdirs import user_state_path  # noqa: PLC0415  most programs have no use for it
+    from platformdirs import user_state_path
 
     return user_state_path("muybridge")

@@ -309,6 +309,6 @@ def open_ledger(path: str | os.PathLike[str] | None = None) -> Ledger:
     Args:
         path: The file, or None for `MUYBRIDGE_LEDGER`, or else a file in the user's state folder.
     """
-    from muybridge.ledger.sqlite_store import SqliteStore, default_path  # noqa: PLC0415  it loads SQLite
+    from muybridge.ledger.sqlite_store import SqliteStore, default_path
 
     return Ledger(SqliteStore(default_path() if path is None else Path(path)))

@@ -59,9 +59,9 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     It is created when it is first written.
     """
     if str(place).startswith(("postgresql://", "postgres://")):
-        from muybridge.purchases.postgres import PostgresDatabase  # noqa: PLC0415  an extra
+        from muybridge.purchases.postgres import PostgresDatabase
 
         return Store(PostgresDatabase(str(place)))
-    from muybridge.purchases.sqlite import SqliteDatabase  # noqa: PLC0415  it loads SQLite
+    from muybridge.purchases.sqlite import SqliteDatabase
 
     return Store(SqliteDatabase(Path(place)))

@@ -207,7 +207,7 @@ class AsyncFakeTransport(_Scripted):
             AssertionError: On entering, if the script has no more answers.
         """
         # Imported here, so that the blocking half needs no trio.
-        import trio  # noqa: PLC0415
+        import trio
 
         await trio.lowlevel.checkpoint()
         with FakeReply(self._answer, Sent(request, timeout, authorization)) as reply:

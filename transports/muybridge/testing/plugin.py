@@ -117,7 +117,7 @@ def _may_pay(item: pytest.Item) -> bool:
 def muybridge_service(pytestconfig: pytest.Config) -> Generator[LocalService]:
     """The whole service on this machine, with its own key; one for all tests of a run."""
     try:
-        from muybridge.local import LocalService  # noqa: PLC0415  # an extra
+        from muybridge.local import LocalService  # an extra
     except ModuleNotFoundError as error:
         pytest.fail(str(error), pytrace=False)
     with LocalService(speed=float(pytestconfig.getini("muybridge_speed"))) as service:
@@ -127,7 +127,7 @@ def muybridge_service(pytestconfig: pytest.Config) -> Generator[LocalService]:
 @pytest.fixture
 def muybridge_client(muybridge_service: LocalService) -> Generator[Client]:
     """A client of `muybridge_service`, closed after the test."""
-    import muybridge  # noqa: PLC0415  # loaded on first use
+    import muybridge  # loaded on first use
 
     with _maker(muybridge.Client, muybridge_service)() as client:
         yield client
@@ -140,7 +140,7 @@ def muybridge_async_client(muybridge_service: LocalService) -> MakeAsyncClient:
     It is not a client, because an `AsyncClient` belongs to an event loop, and this fixture runs
     outside of it: `async with muybridge_async_client() as client:`.
     """
-    import muybridge  # noqa: PLC0415  # loaded on first use
+    import muybridge  # loaded on first use
 
     return _maker(muybridge.AsyncClient, muybridge_service)
 
@@ -148,7 +148,7 @@ def muybridge_async_client(muybridge_service: LocalService) -> MakeAsyncClient:
 @pytest.fixture
 def muybridge_trio_client(muybridge_service: LocalService) -> MakeTrioClient:
     """A function that makes clients of `muybridge_service` for trio alone, used as the other."""
-    import muybridge  # noqa: PLC0415  # loaded on first use
+    import muybridge  # loaded on first use
 
     return _maker(muybridge.TrioClient, muybridge_service)
 

@@ -221,6 +221,6 @@ def _save(
 
 
 def _sidecar(task: Task | None, request: MediaRequest | None = None) -> Sidecar:
-    from muybridge.files.sidecar import Sidecar  # noqa: PLC0415  most results are saved without one
+    from muybridge.files.sidecar import Sidecar
 
     return Sidecar(request=request, task=task)

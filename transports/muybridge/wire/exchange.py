@@ -241,7 +241,7 @@ class Exchange:
         elif isinstance(error, OSError | UnicodeError) and not isinstance(error, self.wrappers):
             detail = str(error)[:_DETAIL_LIMIT]
             if getattr(error, "verify_code", None) in _UNKNOWN_ISSUER:
-                from muybridge.wire._environment import ca_advice  # noqa: PLC0415  rarely needed
+                from muybridge.wire._environment import ca_advice
 
                 detail = f"{detail}; {ca_advice()}"
         elif receiving:

@@ -222,6 +222,6 @@ class Network(Generic[C]):
 
 
 def _read_proxy(url: str) -> Proxy:
-    from muybridge.wire._proxy import Proxy  # noqa: PLC0415  most have no proxy
+    from muybridge.wire._proxy import Proxy
 
     return Proxy.read(url)

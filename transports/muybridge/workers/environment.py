@@ -64,7 +64,7 @@ class WorkerSettings:
         Raises:
             WorkerMisconfigured: One of them is not valid, or needs a package that is not installed.
         """
-        from muybridge.batch.postgres.connecting import named  # noqa: PLC0415  an extra
+        from muybridge.batch.postgres.connecting import named
 
         with _about("MUYBRIDGE_JOURNAL"):
             named(self.journal)

@@ -49,7 +49,7 @@ def settle(decisions: Iterable[tuple[Entry, Callable[[str], Decision]]]) -> None
         # A process that died earlier has left no entry there, and a finished one needs no decision.
         if ledger is None:
             continue
-        from muybridge.ledger import errors  # noqa: PLC0415  few batches have a ledger
+        from muybridge.ledger import errors
 
         try:
             ledger.decide_all(made)
@@ -71,7 +71,7 @@ def apply_decisions(journal: Journal) -> None:
 def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:
     if ledger is None or entry.purchase is None:
         return
-    from muybridge.ledger import LedgerUnusable  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger import LedgerUnusable
 
     step = None
     with suppress(LedgerUnusable):  # then the item waits for a decision of its own
@@ -86,7 +86,7 @@ def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:
 
 def _step(decided: Purchased) -> tuple[State, dict[str, Any]] | None:
     """Return the next state of an item whose entry is *decided*, or None if that is not."""
-    from muybridge.ledger import State as Spent  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger import State as Spent
 
     match decided.state:
         case Spent.ACCEPTED if decided.task is not None:
@@ -105,6 +105,6 @@ def _ledger_at(path: str | None) -> Ledger | None:
     """Return the ledger in the file *path*, or None if there is none."""
     if path is None or not Path(path).is_file():
         return None
-    from muybridge.ledger import open_ledger  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger import open_ledger
 
     return open_ledger(path)

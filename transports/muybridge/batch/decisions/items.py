@@ -269,19 +269,19 @@ def _check_response(journal: Journal, entry: Entry, task: Task | None) -> None:
 
 
 def _adoption(task: Task, key: str) -> Decision:
-    from muybridge.ledger.ledger import adoption  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger.ledger import adoption
 
     return adoption(key, task)
 
 
 def _abandoned(key: str) -> Decision:
-    from muybridge.ledger.ledger import abandonment  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger.ledger import abandonment
 
     return abandonment(key)
 
 
 def _resubmitted(key: str) -> Decision:
-    from muybridge.ledger.ledger import resubmission  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger.ledger import resubmission
 
     return resubmission(key)
 

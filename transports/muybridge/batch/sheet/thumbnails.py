@@ -54,7 +54,7 @@ def _is_worth_it(facts: MediaFacts) -> bool:
 
 
 def _write(picture: Path, kind: str, new: Path) -> None:
-    from PIL import Image, ImageOps  # noqa: PLC0415  it may be missing, and takes 50 ms to load
+    from PIL import Image, ImageOps
 
     with Image.open(picture, formats=(kind.upper(),)) as image:
         if image.width * image.height > MOST_PIXELS:  # it may read another header than `facts`

@@ -23,7 +23,7 @@ def open_store(out: str | os.PathLike[str], spool: Path | None = None) -> Store:
         ModuleNotFoundError: It is in S3, and obstore is not installed.
     """
     if is_in_s3(out):
-        from muybridge.batch.stores.s3 import S3Store  # noqa: PLC0415  an extra
+        from muybridge.batch.stores.s3 import S3Store
 
         return S3Store(os.fspath(out))
     return FolderStore(Path(check_folder(out)), spool)

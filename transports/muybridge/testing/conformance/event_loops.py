@@ -71,7 +71,7 @@ class TrioThread(EventLoopThread):
 
     def run(self, function: Callable[[], Awaitable[T]]) -> T:
         """Call *function* there and return what it returns."""
-        import trio  # noqa: PLC0415  see above
+        import trio
 
         return trio.from_thread.run(function, trio_token=self._token)
 
@@ -79,7 +79,7 @@ class TrioThread(EventLoopThread):
         self, moment: Callable[[], object], then: Callable[[], object], work: Work[T]
     ) -> T | None:
         """Do *work* in a cancel scope, and cancel that."""
-        import trio  # noqa: PLC0415  see above
+        import trio
 
         results: list[T] = []
 
@@ -97,7 +97,7 @@ class TrioThread(EventLoopThread):
 
     async def cancelled_at(self, nth: int, work: Work[T]) -> tuple[T | None, bool]:
         """Do *work* in a cancel scope, and cancel that."""
-        import trio  # noqa: PLC0415  see above
+        import trio
 
         result: T | None = None
         scope = trio.CancelScope()
@@ -107,7 +107,7 @@ class TrioThread(EventLoopThread):
         return result, counting.reached
 
     def _run_loop(self) -> None:
-        import trio  # noqa: PLC0415  see above
+        import trio
 
         async def main() -> None:
             self._ended = trio.Event()
@@ -118,7 +118,7 @@ class TrioThread(EventLoopThread):
         trio.run(main)
 
     def _end(self) -> None:
-        import trio  # noqa: PLC0415  see above
+        import trio
 
         trio.from_thread.run_sync(self._ended.set, trio_token=self._token)
 

@@ -149,7 +149,7 @@ async def _secure(
 
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. It sees nothing of the request itself."""
-    from muybridge.wire._proxy import TunnelReply  # noqa: PLC0415  most have no proxy
+    from muybridge.wire._proxy import TunnelReply
 
     authority = f"{origin.host}:{origin.port}"
     fields = (("Host", authority), *proxy.fields)
