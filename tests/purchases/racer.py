@@ -16,7 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from muybridge.purchases import Exceeded, NameHeld, Store, open_store
+from muybridge.purchases import Exceeded, Lost, NameHeld, Store, open_store
+from muybridge.purchases.store import NewItem
 from muybridge_protocol.purchases import (
     Amounts,
     Budget,
@@ -25,6 +26,7 @@ from muybridge_protocol.purchases import (
     Measure,
     Order,
     Outcome,
+    Stage,
     State,
 )
 from muybridge_protocol.records.tasks import Task
@@ -122,6 +124,8 @@ def race(
             raise
 
     with open_store(place) as store:
+        if what == "mixed":
+            store.register(600)
         if dies is not None:
             die_at(store, *dies)
         threads = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
@@ -178,7 +182,12 @@ def mixed(
 ) -> None:
     """Take every kind of step, under tags in any order."""
     del service
+    batch = store.begin_batch(
+        "mixed", [NewItem(stem=f"{n}", family="", body="") for n in range(500)]
+    )
     for _ in range(steps):
+        item = next(iter(store.take(batch, Stage.QUEUED)), (None, None))[0]
+        place = None if item is None else (item.batch, item.number)
         tags = tuple(chance.sample(("a", "b", "c"), chance.randint(0, 3)))
         cost = chance.choice((None, Decimal(chance.randint(0, 10**6)).scaleb(-4)))
         name = chance.choice((None, f"once {chance.randint(0, 20)}"))
@@ -186,9 +195,14 @@ def mixed(
             account="a", amounts={**ONE, Measure.COST: cost}, tags=tags, name=name, digest=name
         )
         try:
-            bought = store.arm(order, budgets=[Budget(creates=10**6)] * chance.randint(0, 1))
-        except NameHeld:
+            bought = store.arm(
+                order, budgets=[Budget(creates=10**6)] * chance.randint(0, 1), item=place
+            )
+        except NameHeld as held:
             counted["held"] += 1
+            with suppress(Lost):  # the name is free again
+                if item is not None:
+                    store.join(item, held.purchase.key)
             continue
         if chance.random() < 0.1:
             store.withdraw(bought.key)

@@ -18,6 +18,7 @@ from muybridge_protocol.purchases import (
     NOTHING,
     Choice,
     Measure,
+    Stage,
     State,
     plus,
     totals,
@@ -87,6 +88,13 @@ def test_everything_at_once(
                 counted = plus(counted, one.amounts)
         assert store.spent(tag) == totals(counted), tag
     assert State.ARMED not in {one.state for one in bought}
+    known = {one.key: one for one in bought}
+    batch = store.begin_batch("mixed", [])
+    for item in store.items(batch):
+        assert item.stage is not Stage.ARMED
+        if item.stage in (Stage.SUBMITTED, Stage.JOINED, Stage.AMBIGUOUS):
+            state = known[str(item.purchase)].state
+            assert (state is State.ACCEPTED) == (item.stage is Stage.SUBMITTED)
     tasks = [one.task for one in bought if one.task is not None]
     assert len(tasks) == len({*tasks})
 

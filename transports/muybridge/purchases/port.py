@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-WORDS: Final = frozenset({"now", "real", "bytes", "for_update", "for_share"})
+WORDS: Final = frozenset({"now", "real", "bytes", "for_update", "for_share", "skip_locked"})
 """The words of every database.
 
 - `now`: the database's clock, in Unix seconds with fractions. All machines share it.
 - `real`: the type of a number of 64 bits with fractions; `bytes`: that of bytes.
-- `for_update`, `for_share`: what makes a SELECT lock the rows that it returns; empty if nobody else
-  writes during a transaction.
+- `for_update`, `for_share`, `skip_locked`: what makes a SELECT lock the rows that it returns, the
+  last one without those that others have locked; empty if nobody else writes meanwhile.
 """
 
 

@@ -32,6 +32,7 @@ WORDS: Final[Mapping[str, str]] = {
     "bytes": "bytea",
     "for_update": "FOR UPDATE",
     "for_share": "FOR SHARE",
+    "skip_locked": "FOR UPDATE SKIP LOCKED",
 }
 PARTS: Final = 8
 _CREATING: Final = 0x6D757970

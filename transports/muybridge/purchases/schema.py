@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from muybridge_protocol.purchases import NAMED, Purchase, State
+from muybridge_protocol.purchases import NAMED, Item, Purchase, State
 
 VERSION: Final = 1
 """The version of these tables: whoever changes them, even by a column, increases it."""
@@ -31,6 +31,7 @@ def listed(states: Iterable[State]) -> str:
 
 
 COLUMNS: Final = tuple(field.name for field in attrs.fields(Purchase))
+OF_ITEM: Final = tuple(field.name for field in attrs.fields(Item))
 
 TABLES: Final = (
     """
@@ -92,6 +93,36 @@ CREATE TABLE muybridge_owners (
     lease_until {real} NOT NULL,
     buried_at {real}
 )""",
+    "CREATE TABLE muybridge_batch (number bigint NOT NULL PRIMARY KEY, name text NOT NULL UNIQUE)",
+    """
+CREATE TABLE muybridge_item (
+    batch bigint NOT NULL,
+    number bigint NOT NULL,
+    name text NOT NULL,
+    stem text NOT NULL,
+    family text NOT NULL,
+    body text NOT NULL,
+    stage text NOT NULL,
+    owner text,
+    purchase text,
+    result text,
+    expires {real},
+    reason text,
+    path text,
+    size bigint,
+    sha256 text,
+    began {real},
+    ended {real},
+    PRIMARY KEY (batch, number),
+    UNIQUE (batch, stem)
+)""",
+    """
+CREATE INDEX muybridge_items_by_stage ON muybridge_item (batch, stage, number)""",
+    """
+CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner) WHERE owner IS NOT NULL""",
+    """
+CREATE INDEX muybridge_items_of_purchases ON muybridge_item (purchase)
+    WHERE purchase IS NOT NULL""",
     "CREATE TABLE muybridge_limits (tag text NOT NULL PRIMARY KEY, limits text NOT NULL)",
     f"INSERT INTO muybridge_store (salt, version, pruned_before) VALUES (:salt, {VERSION}, 0)",
 )

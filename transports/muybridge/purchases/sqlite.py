@@ -39,6 +39,7 @@ WORDS: Final[Mapping[str, str]] = {
     # Nobody else writes during a transaction.
     "for_update": "",
     "for_share": "",
+    "skip_locked": "",
 }
 
 _LINKED: Final = (

@@ -1,8 +1,8 @@
 """Steps of purchases, and how a list of them becomes one transaction.
 
 Every transaction takes its locks in one order, so that none waits for another that waits for it:
-purchases that exist, by key; their tasks; new purchases, by name; owners; sums, by tag. Each step
-has its own verdict. It sees the steps before it, and one that fails changes nothing.
+purchases that exist, by key; their tasks; new purchases, by name; items; owners; sums, by tag.
+Each step has its own verdict. It sees the steps before it, and one that fails changes nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from muybridge.purchases.errors import (
     StoreUnusable,
     TaskTaken,
 )
+from muybridge.purchases.items import Place, armed_item, lock_items, update_items
 from muybridge.purchases.lists import Member
 from muybridge.purchases.port import Conflict, Mark, Rows
 from muybridge.purchases.schema import COLUMNS, EVER, VERSION, listed
@@ -31,6 +32,7 @@ from muybridge_protocol.purchases import (
     Amounts,
     Budget,
     CannotDecide,
+    Item,
     Order,
     Outcome,
     Purchase,
@@ -39,6 +41,7 @@ from muybridge_protocol.purchases import (
     concluded,
     contested,
     day_of,
+    followed,
     minus,
     plus,
     read_amounts,
@@ -63,6 +66,7 @@ class Arming:
         lasts: Seconds after which its exchange has certainly ended.
         budgets: What the sender must not exceed, besides what the store limits for everybody. They
             count everybody.
+        item: The item that it is for, or None. It is claimed and armed in the same transaction.
     """
 
     order: Order
@@ -70,6 +74,7 @@ class Arming:
     owner: str
     lasts: float
     budgets: Sequence[Budget] = ()
+    item: Place | None = None
 
 
 @attrs.frozen(eq=False)
@@ -117,10 +122,11 @@ Step = Arming | News | Withdrawal | Decision
 
 
 def alone(step: Step) -> frozenset[Hashable]:
-    """Return what no two steps of a list may share: a name, of which each has to see the other."""
-    if isinstance(step, Arming) and step.order.name is not None:
-        return frozenset({(step.order.account, step.order.name)})
-    return frozenset()
+    """Return what no two steps of a list may share: a name or an item, whose state each sees."""
+    if not isinstance(step, Arming):
+        return frozenset()
+    name = None if step.order.name is None else (step.order.account, step.order.name)
+    return frozenset(one for one in (name, step.item) if one is not None)
 
 
 class Transaction:
@@ -138,6 +144,7 @@ class Transaction:
 
     def __init__(self, rows: Rows, place: str, salt: str | None, mark: Mark | None) -> None:
         self.rows = rows
+        self._items: dict[str, tuple[Place, Item]] = {}
         found = rows.run(
             "SELECT salt, version, pruned_before, {now}, "
             "(SELECT count(*) FROM muybridge_purchases WHERE key = :key) FROM muybridge_store",
@@ -178,8 +185,9 @@ class Transaction:
             limited: Which tags are probably limited. It is corrected.
         """
         sums = _Sums(self.rows, part)
-        self._change_all(members, sums)
+        changed = self._change_all(members, sums)
         armed = self._insert_all(members, leases=leases)
+        self._move_items(changed, armed)
         self._check_owners(armed, leases=leases)
         self._keep_within_budgets(armed, sums, limited)
         sums.write()
@@ -188,7 +196,11 @@ class Transaction:
 
     # Purchases that exist
 
-    def _change_all(self, members: Sequence[Member[Step]], sums: _Sums) -> None:
+    def _change_all(
+        self, members: Sequence[Member[Step]], sums: _Sums
+    ) -> dict[str, tuple[Purchase, Outcome | None]]:
+        """Change purchases that exist. Return those that have changed, each with its last news."""
+        news: dict[str, Outcome | None] = {}
         steps = [(one, one.step) for one in members if isinstance(one.step, _OF_EXISTING)]
         for key in sorted(step.key for _, step in steps if isinstance(step, Withdrawal)):
             find_for_good(self.rows, key)  # which waits for a commit that may still be under way
@@ -204,6 +216,8 @@ class Transaction:
             except (CannotDecide, ValueError) as error:
                 one.error = error
                 continue
+            if after != known[step.key]:
+                news[step.key] = self._outcome(step)
             known[step.key] = after
             if after.task is not None:
                 tasks[after.account, after.task] = after.key
@@ -213,6 +227,16 @@ class Transaction:
         for after in changed:
             self._update(before[after.key], after)
             sums.count(before[after.key], after)
+        return {after.key: (after, news[after.key]) for after in changed}
+
+    def _outcome(self, step: Step) -> Outcome | None:
+        match step:
+            case News(outcome=outcome):
+                return outcome
+            case Withdrawal():
+                return _NOT_SENT
+            case _:
+                return None
 
     def _changed(
         self,
@@ -220,11 +244,12 @@ class Transaction:
         before: Purchase,
         tasks: Mapping[tuple[str, str], str],
     ) -> Purchase:
-        outcome = step.outcome if isinstance(step, News) else _NOT_SENT
+        outcome = self._outcome(step)
         if isinstance(step, Decision):
             self._check_ended(step, before)
             after = step.change(before, self.now)
         else:
+            assert outcome is not None  # noqa: S101  for type checkers
             after = concluded(before, outcome)
         if after.task is not None and after.task != before.task:
             other = self._other_with_task(after, tasks)
@@ -282,6 +307,8 @@ class Transaction:
             if isinstance(step, Arming) and not self._is_committed(one, step):
                 until = self.now + step.lasts if leases else None
                 new = Purchase.of(step.order, step.key, step.owner, self.now, until)
+                if step.item is not None:
+                    new = attrs.evolve(new, batch=step.item[0], number=step.item[1])
                 wanted.append((one, new))
         if not wanted:
             return []
@@ -299,6 +326,35 @@ class Transaction:
                 raise Conflict
             one.error = NameHeld(holder)
         return armed
+
+    # Items
+
+    def _move_items(
+        self,
+        changed: Mapping[str, tuple[Purchase, Outcome | None]],
+        armed: Sequence[Member[Step]],
+    ) -> None:
+        """Let the items follow their purchases, and arm those for which something is armed."""
+        arming = [(one, one.step) for one in armed if isinstance(one.step, Arming)]
+        places = [step.item for _, step in arming if step.item is not None]
+        known = lock_items(self.rows, changed, places)
+        changes: dict[Place, Item] = {}
+        for place, item in known.items():
+            if item.purchase in changed:
+                purchase, outcome = changed[str(item.purchase)]
+                after = followed(item, purchase, outcome)
+                if after != item:
+                    known[place] = changes[place] = after
+        for one, step in arming:
+            if step.item is None:
+                continue
+            mine = armed_item(known.get(step.item), step.owner, step.key)
+            if mine is None:
+                self._take_back(one, Lost(f"item {step.item[1]} is another worker's, or is done"))
+            else:
+                self._items[step.key] = (step.item, known[step.item])
+                changes[step.item] = mine
+        update_items(self.rows, changes)
 
     def _is_committed(self, one: Member[Step], step: Arming) -> bool:
         """Whether an earlier transaction, of whose end nobody knew, has committed a step."""
@@ -321,22 +377,39 @@ class Transaction:
 
     def _check_owners(self, armed: list[Member[Step]], *, leases: bool) -> None:
         """Refuse what owners arm who were declared dead, or whose lease has expired."""
-        if not leases:
-            return
-        owners = {str(one.result.owner) for one in armed}
-        for owner in sorted(owners):
-            rows = self.rows.run(
-                "SELECT lease_until > {now} AND buried_at IS NULL FROM muybridge_owners "
-                "WHERE id = :owner {for_share}", owner=owner,
-            )  # fmt: skip
-            if rows and not rows[0][0]:
+        armed = [one for one in armed if one.error is None]
+        for owner in sorted({str(one.result.owner) for one in armed}):
+            try:
+                self.check_alive(owner, leases=leases)
+            except Lost as error:
                 for one in armed:
                     if one.result.owner == owner:
-                        self._take_back(one, Lost(f"worker {owner} was declared dead"))
+                        self._take_back(one, error)
+
+    def check_alive(self, owner: str, *, leases: bool) -> None:
+        """Check that *owner* has not been declared dead. Nobody does so before this has ended.
+
+        Only an owner that takes items is registered, and has a lease.
+
+        Raises:
+            Lost: It has been, or its lease has expired.
+        """
+        if not leases:
+            return
+        found = self.rows.run(
+            "SELECT buried_at, lease_until, {now} FROM muybridge_owners WHERE id = :owner "
+            "{for_share}", owner=owner,
+        )  # fmt: skip
+        for buried_at, until, now in found:
+            if buried_at is not None or until <= now:
+                raise Lost(f"worker {owner} was declared dead, or its lease has expired")
 
     def _take_back(self, one: Member[Step], error: Exception) -> None:
         """Let the step fail that has inserted a purchase in this transaction."""
-        self.rows.run("DELETE FROM muybridge_purchases WHERE key = :key", key=one.result.key)
+        key = one.result.key
+        self.rows.run("DELETE FROM muybridge_purchases WHERE key = :key", key=key)
+        if key in self._items:
+            update_items(self.rows, dict([self._items[key]]))
         one.result, one.error = None, error
 
     # Budgets

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
+from functools import wraps
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 import attrs
 
-from muybridge.purchases.errors import StillSending, StoreUnusable
+from muybridge.purchases.errors import Lost, StillSending, StoreUnusable
+from muybridge.purchases.items import (
+    SELECT_ITEMS,
+    Place,
+    insert_items,
+    lock_items,
+    read_item,
+    update_items,
+)
 from muybridge.purchases.lists import Lists, Member
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
 from muybridge.purchases.schema import EVER, TABLES, UPGRADES, VERSION
@@ -35,23 +45,30 @@ from muybridge.purchases.steps import (
 )
 from muybridge_protocol.purchases import (
     EVERYTHING,
+    STEPS,
     UNKNOWN_END,
     Amounts,
     Budget,
     Choice,
+    Item,
     Measure,
     Order,
     Outcome,
     Purchase,
+    Stage,
     State,
     all_countable,
     decided,
+    followed,
     priced,
     read_sums,
     totals,
     written_budget,
 )
 from muybridge_protocol.records.tasks import Result, Task, as_task
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SEND_WITHIN: Final = 5.0
 """Seconds after which an armed purchase that was not sent yet must not be sent any more.
@@ -62,6 +79,28 @@ _ATTEMPTS: Final = 5
 """Attempts at a list whose transactions are in the way of others'."""
 _PAGE: Final = 500
 """Purchases read at once."""
+
+
+@attrs.frozen(kw_only=True)
+class NewItem:
+    """An item for a batch.
+
+    Args:
+        name: The user's name for it, or "".
+        stem: The name of its file, without the suffix; unique in the batch.
+        family: The family of the request.
+        body: The request as it is sent, as JSON.
+    """
+
+    name: str = ""
+    stem: str
+    family: str
+    body: str
+
+    def of(self, batch: int, number: int) -> Item:
+        """Return it as the item *number* of a batch."""
+        facts = attrs.asdict(self)
+        return Item(**facts, batch=batch, number=number, stage=Stage.QUEUED)
 
 
 @attrs.frozen
@@ -90,6 +129,19 @@ class Choosing:
             return decided(purchase, self.choice, now, task)
 
         return change
+
+
+def _repeating(method: Callable[P, T]) -> Callable[P, T]:
+    """Repeat a transaction that was in the way of another one."""
+
+    @wraps(method)
+    def repeating(*arguments: P.args, **more: P.kwargs) -> T:
+        for _ in range(_ATTEMPTS):
+            with suppress(Conflict):
+                return method(*arguments, **more)
+        raise StoreUnusable("The store is too busy. Nothing was changed. Run again later.")
+
+    return repeating
 
 
 class Store:
@@ -165,6 +217,7 @@ class Store:
         key: str | None = None,
         lasts: float = 100.0,
         budgets: Sequence[Budget] = (),
+        item: Place | None = None,
     ) -> Purchase:
         """Record that *order* is about to be sent. When this returns, that is durable.
 
@@ -175,11 +228,13 @@ class Store:
             key: The purchase's key, random and never used before, or None to draw one.
             lasts: Seconds after which its exchange has certainly ended, once it was begun.
             budgets: What must not be exceeded, besides what the store limits. They count everybody.
+            item: The item of a batch that it is for, which must be free or this process's. It is
+                claimed and armed in the same transaction.
 
         Raises:
             NameHeld: Another purchase has its name.
             Exceeded: It does not fit into a budget.
-            Lost: The owner was declared dead.
+            Lost: The owner was declared dead, or the item is not free.
             StoreUnusable: It could not be recorded.
         """
         owner = self.database.owner()
@@ -189,6 +244,7 @@ class Store:
             owner=owner,
             lasts=lasts + (SEND_WITHIN if self.database.leases else 0.0),
             budgets=budgets,
+            item=item,
         )
         return self._written([arming])[0]
 
@@ -340,6 +396,83 @@ class Store:
             yield from page
             last = (page[-1].armed_at, page[-1].key)
 
+    # Owners
+
+    @_repeating
+    def register(self, lease: float) -> None:
+        """Begin to take items, for *lease* seconds; then, and before, call `renew`.
+
+        Without leases, this process holds a lock instead, and lives as long as it does.
+
+        Raises:
+            StoreUnusable: It cannot be recorded.
+        """
+        owner = self.database.owner()
+        if self.database.leases:
+            with self._transaction() as turn:
+                turn.rows.run(
+                    "INSERT INTO muybridge_owners (id, host, pid, lease, lease_until) "
+                    "VALUES (:id, :host, :pid, :lease, {now} + :lease)",
+                    id=owner, host=socket.gethostname(), pid=os.getpid(), lease=lease,
+                )  # fmt: skip
+
+    @_repeating
+    def renew(self) -> None:
+        """Extend the lease of this process.
+
+        Raises:
+            Lost: It was declared dead: its items are another one's.
+            StoreUnusable: It cannot be recorded.
+        """
+        if self.database.leases:
+            with self._transaction() as turn:
+                if not turn.rows.change(
+                    "UPDATE muybridge_owners SET lease_until = {now} + lease "
+                    "WHERE id = :owner AND buried_at IS NULL", owner=self.database.owner(),
+                ):  # fmt: skip
+                    raise Lost(f"worker {self.database.owner()} was declared dead")
+
+    def free_items(self) -> None:
+        """Take their items from owners that are dead.
+
+        Raises:
+            StoreUnusable: The store cannot be read or written.
+        """
+        with self._reading() as rows:
+            found = [] if rows is None else rows.run(
+                "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL"
+            )  # fmt: skip
+        for (owner,) in found:
+            if self._is_gone(str(owner)):
+                self._free_items_of(str(owner))
+
+    @_repeating
+    def _free_items_of(self, owner: str) -> None:
+        with self._transaction() as turn:
+            rows = turn.rows
+            # An armed item follows its purchase, and nobody knows yet what that has come to.
+            left = rows.run(
+                f"{SELECT_ITEMS} WHERE owner = :owner AND stage <> 'armed' "
+                "ORDER BY batch, number {for_update}", owner=owner,
+            )  # fmt: skip
+            if self.database.leases:
+                # No lease lasts twice as long, unless the clock was put back.
+                rows.run(
+                    "UPDATE muybridge_owners SET buried_at = {now} WHERE id = :owner "
+                    "AND buried_at IS NULL "
+                    "AND (lease_until <= {now} OR lease_until > {now} + 2 * lease)", owner=owner,
+                )  # fmt: skip
+                if rows.run(
+                    "SELECT 1 FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
+                    owner=owner,
+                ):
+                    return
+            freed: dict[Place, Item] = {}
+            for item in map(read_item, left):
+                stage = Stage.QUEUED if item.stage is Stage.CLAIMED else item.stage
+                freed[item.batch, item.number] = attrs.evolve(item, stage=stage, owner=None)
+            update_items(rows, freed)
+
     def sweep(self) -> int:
         """Make ambiguous what nobody can be sending any more. Return how many purchases that are.
 
@@ -364,8 +497,164 @@ class Store:
     def _is_gone(self, owner: str) -> bool:
         return self.database.leases or not self.database.lives(owner)
 
+    # Items of batches
+
+    @_repeating
+    def begin_batch(self, name: str, items: Sequence[NewItem]) -> int:
+        """Begin a batch, whole or not at all, and return its number; or find it.
+
+        Raises:
+            ValueError: Two items have the same stem.
+            StoreUnusable: It cannot be recorded.
+        """
+        if len({item.stem for item in items}) < len(items):
+            raise ValueError("two items of the batch have the same stem")
+        with self._transaction() as turn:
+            rows = turn.rows
+            found = rows.run("SELECT number FROM muybridge_batch WHERE name = :name", name=name)
+            if found:
+                return int(found[0][0])
+            number = secrets.randbits(62)  # not a sequence, which a copy would hand out again
+            rows.run(
+                "INSERT INTO muybridge_batch (number, name) VALUES (:number, :name)",
+                number=number, name=name,
+            )  # fmt: skip
+            insert_items(rows, (item.of(number, place) for place, item in enumerate(items, 1)))
+            return number
+
+    @_repeating
+    def take(self, batch: int, *stages: Stage, most: int = 1) -> list[tuple[Item, Purchase | None]]:
+        """Give free items in *stages* to this process, each with its purchase.
+
+        One that is queued is claimed then.
+
+        Args:
+            batch: The batch.
+            *stages: From which stages, the most urgent first.
+            most: Most items.
+
+        Raises:
+            Lost: This process was declared dead.
+            StoreUnusable: The store cannot be used.
+        """
+        owner = self.database.owner()
+        taken: dict[Place, Item] = {}
+        with self._transaction() as turn:
+            for stage in stages:
+                found = turn.rows.run(
+                    f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
+                    "ORDER BY number LIMIT :most {skip_locked}",
+                    batch=batch, stage=stage.value, most=most - len(taken),
+                )  # fmt: skip
+                after = Stage.CLAIMED if stage is Stage.QUEUED else stage
+                for item in map(read_item, found):
+                    mine = attrs.evolve(item, stage=after, owner=owner)
+                    taken[item.batch, item.number] = mine
+            update_items(turn.rows, taken)
+            turn.check_alive(owner, leases=self.database.leases)
+            keys = {item.purchase for item in taken.values() if item.purchase is not None}
+            bought = find_all(turn.rows, keys)
+        return [(item, bought.get(str(item.purchase))) for item in taken.values()]
+
+    @_repeating
+    def move(self, item: Item, after: Stage, **facts: Any) -> Item:
+        """Take a step of an item of this process's that concerns no purchase.
+
+        Args:
+            item: The item as it was read.
+            after: Its next stage, or the same one.
+            **facts: Its other values.
+
+        Raises:
+            Lost: It is in another stage, or another process's.
+            ValueError: There is no such step.
+            StoreUnusable: It cannot be recorded.
+        """
+        if after is not item.stage and after not in STEPS.get(item.stage, ()):
+            raise ValueError(f"no item goes from {item.stage} to {after}")
+        place = (item.batch, item.number)
+        with self._transaction() as turn:
+            known = lock_items(turn.rows, (), [place]).get(place)
+            if known is None or (known.stage, known.owner) != (item.stage, item.owner):
+                raise Lost(f"item {item.number} is another worker's, or is done")
+            moved = attrs.evolve(known, stage=after, **facts)
+            update_items(turn.rows, {place: moved})
+        return moved
+
+    @_repeating
+    def join(self, item: Item, key: str) -> Item:
+        """Let a claimed item follow the purchase *key* of an identical request.
+
+        Nothing is sent for it. While the purchase's outcome is unknown, it waits without an owner.
+
+        Raises:
+            Lost: It is another process's, or the purchase holds its name no more: arm anew.
+            StoreUnusable: It cannot be recorded.
+        """
+        place = (item.batch, item.number)
+        with self._transaction() as turn:
+            bought = find_all(turn.rows, [key], "{for_update}").get(key)
+            known = lock_items(turn.rows, (), [place]).get(place)
+            is_mine = known is not None and (known.stage, known.owner) == (item.stage, item.owner)
+            if known is None or not is_mine or known.stage is not Stage.CLAIMED:
+                raise Lost(f"item {item.number} is another worker's, or is done")
+            if bought is None or not bought.holds_name:
+                raise Lost(f"purchase {key} holds no name any more")
+            waiting = attrs.evolve(known, stage=Stage.JOINED, purchase=key, owner=None)
+            joined = followed(waiting, bought)
+            update_items(turn.rows, {place: joined})
+        return joined
+
+    def items(self, batch: int, *, after: int = 0, most: int = _PAGE) -> list[Item]:
+        """Return a page of items, by number.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            if rows is None:
+                return []
+            found = rows.run(
+                f"{SELECT_ITEMS} WHERE batch = :batch AND number > :after ORDER BY number "
+                "LIMIT :most", batch=batch, after=after, most=most,
+            )  # fmt: skip
+        return [read_item(row) for row in found]
+
+    def counts(self, batch: int) -> dict[Stage, int]:
+        """Return how many items are in each stage, without empty ones.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            found = [] if rows is None else rows.run(
+                "SELECT stage, count(*) FROM muybridge_item WHERE batch = :batch GROUP BY stage",
+                batch=batch,
+            )  # fmt: skip
+        return {Stage(stage): int(count) for stage, count in found}
+
+    def strays(self, batch: int) -> list[Purchase]:
+        """Return the purchases of a batch that were paid for, and whose task no item has.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            if rows is None:
+                return []
+            found = rows.run(
+                f"{SELECT} WHERE batch = :batch AND (late IS NOT NULL OR task IS NOT NULL "
+                "AND NOT EXISTS (SELECT 1 FROM muybridge_item WHERE purchase = key "
+                "AND muybridge_item.batch = muybridge_purchases.batch "
+                "AND muybridge_item.number = muybridge_purchases.number "
+                "AND stage NOT IN ('queued', 'refused', 'abandoned'))) ORDER BY key",
+                batch=batch,
+            )
+        return [read(row) for row in found]
+
     # Budgets
 
+    @_repeating
     def limit(self, tag: str, budget: Budget | None) -> None:
         """Limit what everybody may spend under *tag* from now on, or lift the limit.
 
@@ -416,6 +705,7 @@ class Store:
 
     # Housekeeping
 
+    @_repeating
     def prune(self, before: float) -> int:
         """Remove settled purchases that were armed before a time. Return how many.
 

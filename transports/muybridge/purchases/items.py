@@ -1,0 +1,81 @@
+"""The items of batches, as statements. What an item does is decided by `followed`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from muybridge.purchases.port import Rows
+from muybridge.purchases.schema import OF_ITEM
+from muybridge_protocol.purchases import Item, Stage
+from muybridge_protocol.records.json import readable
+
+Place = tuple[int, int]
+"""The batch and the number of an item."""
+
+SELECT_ITEMS: Final = f"SELECT {', '.join(OF_ITEM)} FROM muybridge_item"
+_KEY: Final = ("batch", "number")
+_LIMIT: Final = 2000
+
+
+def read_item(row: Sequence[Any]) -> Item:
+    """Return the item in a row."""
+    return Item(**dict(zip(OF_ITEM, row, strict=True)))
+
+
+def written_item(item: Item) -> dict[str, Any]:
+    """Return the row of *item*."""
+    columns = {name: getattr(item, name) for name in OF_ITEM}
+    columns["stage"] = item.stage.value
+    if item.reason is not None:
+        columns["reason"] = readable(item.reason, _LIMIT)
+    return columns
+
+
+def insert_items(rows: Rows, items: Iterable[Item]) -> None:
+    """Add items."""
+    rows.run_each(
+        f"INSERT INTO muybridge_item ({', '.join(OF_ITEM)}) VALUES (:{', :'.join(OF_ITEM)})",
+        map(written_item, items),
+    )
+
+
+def lock_items(rows: Rows, keys: Iterable[str], places: Iterable[Place]) -> dict[Place, Item]:
+    """Return the items that refer to one of the purchases *keys*, and those at *places*, locked."""
+    values: dict[str, Any] = {}
+    parts: list[str] = []
+    for n, key in enumerate(keys):
+        values[f"key{n}"] = key
+    if values:
+        parts.append(f"purchase IN (:{', :'.join(values)})")
+    for n, (batch, number) in enumerate(places):
+        values |= {f"batch{n}": batch, f"number{n}": number}
+        parts.append(f"batch = :batch{n} AND number = :number{n}")
+    if not parts:
+        return {}
+    found = rows.run(
+        f"{SELECT_ITEMS} WHERE {' OR '.join(parts)} ORDER BY batch, number {{for_update}}",
+        **values,
+    )
+    return {(one.batch, one.number): one for one in map(read_item, found)}
+
+
+def update_items(rows: Rows, changes: Mapping[Place, Item]) -> None:
+    """Write items that have changed."""
+    facts = ", ".join(f"{name} = :{name}" for name in OF_ITEM if name not in _KEY)
+    rows.run_each(
+        f"UPDATE muybridge_item SET {facts} WHERE batch = :batch AND number = :number",
+        [written_item(changes[place]) for place in sorted(changes)],
+    )
+
+
+def armed_item(item: Item | None, owner: str, key: str) -> Item | None:
+    """Return *item* as it is armed by *owner*, or None if that may not be."""
+    if item is None:
+        return None
+    is_free = item.stage is Stage.QUEUED and item.owner is None
+    if not is_free and (item.stage, item.owner) != (Stage.CLAIMED, owner):
+        return None
+    return attrs.evolve(item, stage=Stage.ARMED, owner=owner, purchase=key, reason=None)
