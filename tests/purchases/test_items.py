@@ -149,10 +149,11 @@ def test_items_that_have_joined(store: Store, choice: Choice | None) -> None:
         store.conclude(bought.key, accepted("T"))
     else:
         store.decide(bought.key, choice, "T" if choice is Choice.ADOPT else None)
-    expected = {
-        Choice.ABANDON: Stage.ABANDONED, Choice.RELEASE: Stage.QUEUED,
-        Choice.RESUBMIT: Stage.QUEUED,
-    }.get(choice, Stage.SUBMITTED)  # type: ignore[arg-type]  # fmt: skip
+    expected = Stage.SUBMITTED
+    if choice in (Choice.RELEASE, Choice.RESUBMIT):
+        expected = Stage.QUEUED
+    elif choice is Choice.ABANDON:
+        expected = Stage.ABANDONED
     assert store.counts(batch) == {expected: 3}
     if expected is Stage.SUBMITTED:
         taken = store.take(batch, Stage.SUBMITTED, most=3)

@@ -74,7 +74,7 @@ def test_a_budget(nurseries: list[Nursery], store: Store, place: str, tmp_path: 
     assert store.spent()[Measure.CREATES] == 20
 
 
-@pytest.mark.parametrize("steps", [8, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("steps", [5, pytest.param(100, marks=pytest.mark.nightly)])
 def test_everything_at_once(
     nurseries: list[Nursery], store: Store, place: str, tmp_path: Path, steps: int
 ) -> None:
