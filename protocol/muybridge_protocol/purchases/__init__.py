@@ -1,8 +1,5 @@
 """Purchases: what one POST that costs money may become, and what follows from it. Pure.
 
-The theory
-==========
-
 **A purchase is one POST.** It begins as *armed*, in a durable record, before the first byte of its
 request is handed to the network. Nothing ever makes a purchase armed that exists: a retry after a
 429 is another purchase. A random *key*, drawn by whoever will send it, is its only name. So an
