@@ -7,14 +7,12 @@ outcome names its POST for ever. Whether it is recorded at once, an hour late, t
 thread, or in a store that was restored from a backup meanwhile: it is true of that POST, and can
 reach no other one.
 
-::
-
     (nothing) --> armed --> accepted       the service has charged for it, or may still do so
                     |'----> released       it certainly did nothing
                     '-----> ambiguous --.  nobody knows: a person has to decide
                                         |
               accepted (adopt) <--------+--> released     "it was not accepted"
-                                        +--> abandoned    "leave it": it stays spent, and its name
+                                        +--> abandoned    "leave it": it stays spent and named
                                         '--> resubmitted  "send it again": it stays spent
 
 Only two sources move a purchase: *news*, an outcome of its exchange, and a person's *choice*. The
