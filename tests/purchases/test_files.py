@@ -172,6 +172,7 @@ def test_a_disk_that_cannot_lock(path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(StoreUnusable, match="supports locks"):
         open_store(path).arm(order_of())
+    assert [*path.with_name("store.sqlite3.owners").iterdir()] == []
 
 
 def test_who_is_alive(path: Path, tmp_path: Path) -> None:

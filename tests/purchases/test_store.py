@@ -19,6 +19,7 @@ from muybridge.purchases import (
     TaskTaken,
     open_store,
 )
+from muybridge.purchases.schema import UPGRADES
 from muybridge_protocol.purchases import (
     EVERYTHING,
     UNKNOWN_END,
@@ -339,3 +340,20 @@ def test_an_older_copy_is_noticed(store: Store) -> None:
     for use in (lambda: store.arm(order()), lambda: store.find("k"), store.spent):
         with pytest.raises(StoreUnusable, match="older copy"):
             use()
+
+
+def test_an_upgrade_is_whole_and_on_request(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It happens in one transaction, and a store of this version is left alone."""
+    store.arm(order())
+    store.upgrade()
+    with store.database.transaction() as rows:
+        rows.run("UPDATE muybridge_store SET version = 0")
+    steps: Any = UPGRADES
+    monkeypatch.setitem(steps, 0, ["CREATE TABLE muybridge_more (x text)", "CREATE nothing"])
+    with pytest.raises(StoreUnusable):
+        store.upgrade()
+    monkeypatch.setitem(steps, 0, ["CREATE TABLE muybridge_more (x text)"])
+    store.upgrade()
+    store.arm(order())
+    with store.database.reading() as rows:
+        assert rows.run("SELECT x FROM muybridge_more") == []

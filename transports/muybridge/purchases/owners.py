@@ -63,8 +63,14 @@ class Owners:
             path = self._path(name)
             number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             file = os.fdopen(number, "r+b", buffering=0)
-            # Another process may have looked at it, and removed it, before it was locked.
-            if lock(file) and path.exists():
+            try:
+                # Another process may have looked at it, and removed it, before it was locked.
+                is_mine = lock(file) and path.exists()
+            except BaseException:  # a disk that cannot lock
+                file.close()
+                path.unlink(missing_ok=True)
+                raise
+            if is_mine:
                 weakref.finalize(self, _leave, os.getpid(), path, file)
                 return name
             file.close()

@@ -743,6 +743,8 @@ class Store:
         with self.database.transaction() as rows:
             [(version,)] = rows.run("SELECT version FROM muybridge_store {for_update}")
             for step in range(int(version), VERSION):
+                if step not in UPGRADES:
+                    raise StoreUnusable(f"{self.place}: version {step} cannot be upgraded.")
                 for statement in UPGRADES[step]:
                     rows.run(statement)
             if version < VERSION:
