@@ -58,7 +58,7 @@ class TestPostgres(StoreConformance):
         return self._at(self.urls[id(database)], now)
 
     def _at(self, url: str, now: str | None = None) -> Database:
-        from muybridge.purchases import postgres  # noqa: PLC0415  an extra
+        from muybridge.purchases import postgres
 
         stands = {} if now is None else {"now": f"CAST({now} AS double precision)"}
         database = postgres.PostgresDatabase(url, words={**postgres.WORDS, **stands})

@@ -48,6 +48,12 @@ ROWS: list[Row] = [
         {"script": hang, "reason": Reason.TIMED_OUT},
         ["sent=False: the request has not begun", "ambiguous", "note it at the socket"],
     ),
+    (
+        wrong.HidesTheHandshake,
+        "test_tls_phase",
+        {},
+        ["phase=Phase.TLS", CAN_DECLARE.format("shows_tls_phase")],
+    ),
     (wrong.TakesLostForUnsent, "test_in_the_request", {"how": "reset"}, ["some of it has arrived"]),
     (
         wrong.GivesNoReason,

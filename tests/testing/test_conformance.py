@@ -26,6 +26,8 @@ from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
 
+from .on_pycurl import PycurlTransport
+
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
 
 
@@ -81,6 +83,21 @@ class TestHttpx2Transport(TransportConformance):
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> Httpx2Transport:
         return Httpx2Transport(ssl_context=ssl_context)
+
+
+class TestPycurlTransport(TransportConformance):
+    """So does one on libcurl, which shows neither its socket nor all that it reads."""
+
+    capabilities = Capabilities(
+        keeps_alive=False,
+        refuses_early_bytes=False,
+        refuses_second_responses=False,
+        shows_tls_phase=False,
+        keeps_cut_heads=False,
+    )
+
+    def make_transport(self, ssl_context: ssl.SSLContext) -> PycurlTransport:
+        return PycurlTransport(ssl_context)
 
 
 class TestDocumentedTransport(TransportConformance):

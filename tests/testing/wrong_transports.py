@@ -15,7 +15,7 @@ import requests
 
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import StreamedReply, TransportError, exchange
-from muybridge_protocol.http import HttpHead, HttpRequest, Reason, TransportFailure
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 
 class Wrong:
@@ -95,6 +95,14 @@ class TakesLostForUnsent(Wrong):
 
     def told(self, failure: TransportFailure) -> TransportFailure:
         return attrs.evolve(failure, sent=failure.reason is Reason.TIMED_OUT)
+
+
+class HidesTheHandshake(Wrong):
+    """Takes a handshake for a part of connecting."""
+
+    def told(self, failure: TransportFailure) -> TransportFailure:
+        is_tls = failure.phase is Phase.TLS
+        return attrs.evolve(failure, phase=Phase.CONNECT) if is_tls else failure
 
 
 class GivesNoReason(Wrong):

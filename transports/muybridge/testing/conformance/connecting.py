@@ -184,7 +184,7 @@ class Connecting(Checks):
             call(transport, get(server.url), lesson)
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-    @promises("checks_connected_address")
+    @promises("checks_connected_address", decides=False)
     def test_private_address(
         self, transport: Transport, tls: ssl.SSLContext | None, host: str
     ) -> None:
@@ -201,7 +201,7 @@ class Connecting(Checks):
             found = server.received.count(b"GET ")
             INSIDE.require(found == 2, "only the two other requests", f"{found} requests")  # noqa: PLR2004  # those above
 
-    @promises("checks_connected_address")
+    @promises("checks_connected_address", decides=False)
     def test_one_private_address(
         self, transport: Transport, monkeypatch: pytest.MonkeyPatch
     ) -> None:

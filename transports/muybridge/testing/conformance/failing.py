@@ -130,7 +130,19 @@ class Failing(Checks):
             reasons = {Reason.RESET, Reason.CLOSED, Reason.TLS}
         with serving(script, scheme="https") as server:
             failure = failure_of(transport, post(server.url), BEFORE, timeout=DEADLINE)
-            _unsent(failure, {Phase.TLS}, reasons)
+            _unsent(failure, self._handshaking, reasons)
+
+    @property
+    def _handshaking(self) -> set[Phase]:
+        shown = self.capabilities.shows_tls_phase
+        return {Phase.TLS} if shown else {Phase.CONNECT, Phase.TLS}
+
+    @promises("shows_tls_phase")
+    def test_tls_phase(self, transport: Transport) -> None:
+        """A TLS handshake that fails is reported as such."""
+        with serving([_client_hello, reset], scheme="https") as server:
+            failure = failure_of(transport, post(server.url), BEFORE)
+            expect(failure, NAMED, phase=Phase.TLS)
 
     @pytest.mark.parametrize("whose", ["of another host", "of an unknown authority", "of the past"])
     def test_certificate(self, transport: Transport, whose: str) -> None:
@@ -143,7 +155,7 @@ class Failing(Checks):
             given(f"a server with a certificate {whose}"),
         ):
             failure = failure_of(transport, post(server.url), CERTIFIED)
-            _unsent(failure, {Phase.TLS}, {Reason.CERTIFICATE}, server.received)
+            _unsent(failure, self._handshaking, {Reason.CERTIFICATE}, server.received)
 
     def test_trusted_certificate(self, transport: Transport) -> None:
         """A certificate of the given CA is accepted, so that the checks of TLS prove something."""

@@ -121,8 +121,9 @@ def named(value: object) -> str:
 class Capabilities:
     """What a transport does beyond the rules for every transport.
 
-    Whatever is declared False is still checked: the check is reported as an expected failure, and
-    fails if the transport does it after all. So a declaration is never out of date.
+    Each is one fact. Whatever is declared False is still checked: the check is reported as an
+    expected failure, and the one check that decides about the fact fails if the transport does it
+    after all. So a declaration is never out of date.
 
     Args:
         keeps_alive: Consecutive requests that cost nothing share one connection.
@@ -142,6 +143,8 @@ class Capabilities:
         refuses_ambiguous_framing: A head that is ambiguous about where the body ends is malformed.
         detects_cut_tls: A body that ends with its TLS connection is complete only after a closing
             alert. If not, an attacker who cuts the connection can truncate such a body.
+        shows_tls_phase: A failure in the TLS handshake is told from one to connect. If not, the
+            message says that connecting failed.
         keeps_cut_heads: The failure keeps what had arrived of a truncated head.
         hides_echoes: The key is in no log, not even if the server's response repeats it.
     """
@@ -153,6 +156,7 @@ class Capabilities:
     refuses_second_responses: bool = True
     refuses_ambiguous_framing: bool = True
     detects_cut_tls: bool = True
+    shows_tls_phase: bool = True
     keeps_cut_heads: bool = True
     hides_echoes: bool = True
 
@@ -162,8 +166,14 @@ class _Declaring(Protocol):
     def capabilities(self) -> Capabilities: ...
 
 
-def promises(name: str) -> Callable[[Check], Check]:
-    """Return a decorator for the check of the capability *name*."""
+def promises(name: str, *, decides: bool = True) -> Callable[[Check], Check]:
+    """Return a decorator for a check of the capability *name*.
+
+    Args:
+        name: The capability.
+        decides: Whether a transport that passes it must declare the capability. A transport
+            without the capability may well pass the other checks that depend on it.
+    """
     if name not in attrs.fields_dict(Capabilities):
         raise ValueError(f"{name} is no capability")
 
@@ -181,6 +191,8 @@ def promises(name: str) -> Callable[[Check], Check]:
                     pytest.xfail(f"declared: {name}=False")
                 refusal.capability = name
                 raise
+            if not decides:
+                return
             lesson = Lesson(
                 "users choose a transport by what it declares",
                 f"the capabilities of {type(suite).__name__}: declare {name}=True",

@@ -136,7 +136,7 @@ class Secrets(Checks):
         self._check_exception(transport, tls, fault)
 
     @pytest.mark.parametrize("fault", _IN_DOUBT.values(), ids=_IN_DOUBT)
-    @promises("refuses_ambiguous_framing")
+    @promises("refuses_ambiguous_framing", decides=False)
     def test_exceptions_in_doubt(
         self, transport: Transport, tls: ssl.SSLContext | None, fault: Script
     ) -> None:

@@ -120,7 +120,7 @@ class Unasked(Checks):
         with serving(script) as server, _connected_late(monkeypatch):
             self._check_early(transport, server)
 
-    @promises("refuses_early_bytes")
+    @promises("refuses_early_bytes", decides=False)
     def test_behind_the_handshake(self, transport: Transport) -> None:
         """Nor is what arrives right behind a TLS handshake."""
         with serving(_greet_over_tls, scheme="https") as server:

@@ -42,7 +42,8 @@ def refuse_second_response(exchange: Exchange, unread: Callable[[], bytes]) -> N
 def _read(exchange: Exchange, size: int) -> ResponseReader:
     """Return a reader of the first bytes of the response, which may be incomplete."""
     reader = ResponseReader(exchange.request.method)
-    reader.feed(bytes(exchange.raw[:size]))
+    if size:  # nothing stands for the end of the connection
+        reader.feed(bytes(exchange.raw[:size]))
     while reader.head is not None and reader.read():
         pass
     return reader
