@@ -161,6 +161,7 @@ class _Reply(BlockingReply):
         )
         if self._record.intercepted:
             opened = _opened(exchange, response.status_code, response.raw)
+            self._mocked = opened, iter(())  # it is closed, whatever its head says
             self._mocked = opened, decoded(exchange, opened)
 
     async def _next(self) -> bytes | TransportFailure:
