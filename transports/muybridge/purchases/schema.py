@@ -33,6 +33,16 @@ def listed(states: Iterable[State]) -> str:
 COLUMNS: Final = tuple(field.name for field in attrs.fields(Purchase))
 OF_ITEM: Final = tuple(field.name for field in attrs.fields(Item))
 
+_OPEN_STATES: Final = frozenset({State.ARMED, State.AMBIGUOUS})
+OPEN: Final = f"state IN ({listed(sorted(_OPEN_STATES))})"
+"""What a statement has to say, word for word, for the index of open purchases to be used."""
+
+
+def are_open(states: Iterable[State]) -> bool:
+    """Whether the index of open purchases has all purchases in *states*."""
+    return bool(states) and _OPEN_STATES.issuperset(states)
+
+
 TABLES: Final = (
     """
 CREATE TABLE muybridge_store (
@@ -66,15 +76,18 @@ CREATE TABLE muybridge_purchases (
     reply {bytes},
     decided_at {real}
 )""",
+    """
+CREATE INDEX muybridge_purchases_of_batches ON muybridge_purchases (batch, number)
+    WHERE batch IS NOT NULL""",
     f"""
 CREATE UNIQUE INDEX muybridge_names ON muybridge_purchases (account, name)
     WHERE name IS NOT NULL AND state IN ({listed(NAMED)})""",
     """
 CREATE UNIQUE INDEX muybridge_purchased_tasks ON muybridge_purchases (account, task)
     WHERE task IS NOT NULL""",
-    """
+    f"""
 CREATE INDEX muybridge_open_purchases ON muybridge_purchases (state, armed_at, key)
-    WHERE state IN ('armed', 'ambiguous')""",
+    WHERE {OPEN}""",
     "CREATE INDEX muybridge_purchases_by_time ON muybridge_purchases (armed_at, key)",
     """
 CREATE TABLE muybridge_spent (

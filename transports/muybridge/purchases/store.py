@@ -27,7 +27,7 @@ from muybridge.purchases.items import (
 )
 from muybridge.purchases.lists import Lists, Member
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
-from muybridge.purchases.schema import EVER, TABLES, UPGRADES, VERSION
+from muybridge.purchases.schema import EVER, OPEN, TABLES, UPGRADES, VERSION, are_open
 from muybridge.purchases.steps import (
     SELECT,
     Arming,
@@ -381,6 +381,8 @@ class Store:
         last: tuple[float, str] = (-1.0, "")
         values = {f"state{n}": state.value for n, state in enumerate(states)}
         where = f"AND state IN (:{', :'.join(values)})" if states else ""
+        if are_open(states):
+            where = f"{where} AND {OPEN}"
         while True:
             with self._reading() as rows:
                 if rows is None:
@@ -488,7 +490,8 @@ class Store:
             if rows is None:
                 return 0
             armed = rows.run(
-                f"SELECT key, owner FROM muybridge_purchases WHERE {ended} state = 'armed'"
+                "SELECT key, owner FROM muybridge_purchases "
+                f"WHERE {ended} state = 'armed' AND {OPEN}"
             )
         left = [str(key) for key, owner in armed if self._is_gone(str(owner))]
         self._written([News(key, UNKNOWN_END) for key in left])
