@@ -111,6 +111,7 @@ class ServiceError(MuybridgeError):
         advice: What its reader can do about this very occurrence, before anything else.
     """
 
+    _charged: ClassVar[Charged | None] = None
     _usual: ClassVar[tuple[Remedy, ...]] = ()
     """What to do next if no task is affected."""
 
@@ -130,7 +131,7 @@ class ServiceError(MuybridgeError):
     @property
     def charged(self) -> Charged:
         """Whether what the error is about was charged: "yes" for a task that was accepted."""
-        return "yes" if self.task is not None and self._charged == "no" else self._charged
+        return self._charged or ("no" if self.task is None else "yes")
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -190,6 +191,8 @@ class NotSent(ServiceError):
         failure: Why it could not be sent.
         attempts: How often it was attempted.
     """
+
+    _charged = "no"
 
     failure: TransportFailure
     attempts: int = 1
@@ -441,7 +444,7 @@ class ServiceUnreachable(ServiceError):
 class TaskNotFound(Refused):
     """The service does not know the task (status 404)."""
 
-    _charged: ClassVar[Charged] = "perhaps"
+    _charged: ClassVar[Charged | None] = "perhaps"
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -458,7 +461,7 @@ class TaskNotFound(Refused):
 class ResultExpired(TaskNotFound):
     """The service has deleted the task's record after its retention time."""
 
-    _charged: ClassVar[Charged] = "yes"
+    _charged: ClassVar[Charged | None] = "yes"
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -517,6 +520,7 @@ class AssetDeleteFailed(ServiceError):
         msg: The response's `msg`.
     """
 
+    _charged = "no"
     _usual = (Remedy(kind=RemedyKind.CHECK_ASSET), Remedy(kind=RemedyKind.DELETE))
 
     asset_id: str
@@ -553,6 +557,7 @@ class AssetDeleteUnknown(ServiceError):
         reason: What happened, in words.
     """
 
+    _charged = "no"
     _usual = (Remedy(kind=RemedyKind.DELETE),)
 
     asset_id: str

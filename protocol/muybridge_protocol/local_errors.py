@@ -27,8 +27,8 @@ class MuybridgeError(Exception):
         parts: The message: texts, and the remedies among them.
     """
 
-    _charged: ClassVar[Charged] = "no"
-    """What `charged` is for errors of this class."""
+    _charged: ClassVar[Charged | None] = "no"
+    """What `charged` is for errors of this class, or None if that depends on the task."""
 
     task: Any = None
     """The task that is affected, or None."""
@@ -44,7 +44,7 @@ class MuybridgeError(Exception):
     @property
     def charged(self) -> Charged:
         """Whether what the error is about was charged. A task that was accepted counts as such."""
-        return self._charged
+        return self._charged or "no"
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:

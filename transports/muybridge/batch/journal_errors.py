@@ -6,15 +6,18 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from muybridge.files.sqlite import said_by
 from muybridge.signals import genuine
 from muybridge_protocol.errors import MuybridgeError
+from muybridge_protocol.remedies import Charged
 
 
 class JournalUnusable(MuybridgeError):
     """The journal cannot be read or written, so nothing is sent. The message says why."""
+
+    _charged: ClassVar[Charged | None] = "perhaps"  # earlier items may have been sent
 
 
 class JournalAway(JournalUnusable):
@@ -27,6 +30,8 @@ class JournalOutdated(JournalUnusable):
 
 class JournalMissing(JournalUnusable):
     """There is no journal in the folder."""
+
+    _charged: ClassVar[Charged | None] = "no"
 
 
 class Unstorable(MuybridgeError):

@@ -263,10 +263,12 @@ def _records(invocation: Invocation) -> dict[str, Any]:
 
 
 def _details(error: MuybridgeError) -> dict[str, Any]:
-    """Return the plain attributes of *error* that are set."""
+    """Return what programs need of *error*: whether it was charged, and what to do."""
     names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
     found = {name: getattr(error, name, None) for name in names}
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    told = {name: value for name, value in found.items() if value not in (None, "")}
+    remedies = [remedy.to_dict() for remedy in error.remedies]
+    return {"charged": error.charged, **told, "remedies": remedies}
 
 
 def report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
@@ -279,7 +281,12 @@ def report_problems(error: InvalidRequest, code: int, invocation: Invocation) ->
     ]
     say("\n".join([f"error: {heading}", *lines]))
     if invocation.presentation.json:
-        told = {"type": "InvalidRequest", "message": error.describe(in_command), "exit_code": code}
+        told = {
+            "type": "InvalidRequest",
+            "message": error.describe(in_command),
+            "exit_code": code,
+            "charged": error.charged,
+        }
         _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
     return code
 

@@ -29,6 +29,8 @@ from muybridge_protocol.errors import MuybridgeError
 class StoreUnusable(MuybridgeError):
     """Results cannot be stored. The message says why. The results can still be downloaded."""
 
+    _charged = "perhaps"  # the result of a task may be what cannot be stored
+
 
 class StoreAway(StoreUnusable):
     """The store cannot be reached, or is overloaded, at the moment."""
