@@ -17,6 +17,7 @@ from muybridge.cli.exit_codes import DONE, INVALID, MEANINGS
 from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.comparison import comparisons
 from muybridge_docs.delivery_tables import COLUMNS, word
+from muybridge_docs.error_table import errors
 from muybridge_docs.generated import GENERATED, fill, names_in
 from muybridge_docs.machines import (
     AFTER_CREATE,
@@ -280,3 +281,14 @@ def test_everything_is_explained_once() -> None:
     assert len(shown) == len(set(shown))
     assert {"muybridge.Client", "muybridge.Task", "muybridge.NotSent"} <= set(shown)
     assert "muybridge_protocol.records.tasks.Task" not in shown
+
+
+def test_every_error_has_a_row() -> None:
+    """The table of errors has each that `import muybridge` offers and that is raised itself."""
+    rows = errors()
+    bases = {"MuybridgeError", "LocalError", "ServiceError", "TaskEnded"}
+    library = import_module("muybridge")
+    for name in library.__all__:
+        kind = getattr(library, name)
+        if isinstance(kind, type) and issubclass(kind, library.MuybridgeError):
+            assert (f"| `{name}` |" in rows) == (name not in bases)
