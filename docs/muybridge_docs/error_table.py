@@ -58,7 +58,7 @@ def _is_raised(kind: type[MuybridgeError]) -> bool:
 def _row(kind: type[MuybridgeError]) -> tuple[str, ...]:
     if not issubclass(kind, ServiceError):
         # Such errors are made of their message; only the class says what was charged.
-        return code(kind.__name__), str(kind._charged), "", "in the message"  # noqa: SLF001
+        return code(kind.__name__), str(kind._charged), "", "in the message"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  of the class
     alone, known = _made(kind, None), _made(kind, _TASK)
     charged = _either(alone.charged, known.charged)
     fields = [field.name for field in attrs.fields(kind) if field.name not in _COMMON]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from fastapi import Body, FastAPI
@@ -83,7 +83,7 @@ def test_fastapi_takes_and_returns_them() -> None:
         assert task == TASK
         return RESULT
 
-    client: Any = TestClient(app)
+    client = cast("Any", TestClient(app))
     answer = client.post("/pictures", json={"model": "imga", "prompt": "A horse"})
     assert (answer.status_code, Task.from_dict(answer.json())) == (200, TASK)
     answer = client.post("/results", json=answer.json())
