@@ -278,24 +278,25 @@ def keep_pace(network: Network, service: SimulatedService, jumps: Sequence[float
     """Look for polls of one task that a client has sent faster than the family's pace.
 
     All waits of a client share the pace, whichever of its tasks and threads they run in. A poll
-    counts from when it is handed to the transport, because a slow lookup may delay it after that.
+    counts from when it is handed to the transport, because a slow lookup may delay it after that. A
+    task that has ended may be asked for at any time.
 
     Args:
         network: The network, which knows what was asked.
         service: The service, which knows which tasks have ended.
         jumps: When a clock has jumped, a step has taken long, or a process has stood still.
     """
-    ended: dict[tuple[Process, str], int] = {}
+    ended: dict[str, int] = {}
     for query in service.polls:
         if query.is_last:
-            ended.setdefault((query.sender.process, query.task), query.step)
+            ended.setdefault(query.task, query.step)
     last: dict[tuple[Process, str], Asked] = {}
     for poll in network.asked:
         if not poll.path.startswith(RESULTS):
             continue
         asked = poll.sender.process, poll.path.removeprefix(RESULTS)
         before, last[asked] = last.get(asked), poll
-        if before is None or poll.step > ended.get(asked, poll.step):
+        if before is None or poll.step > ended.get(asked[1], poll.step):
             continue
         if any(before.at <= jump <= poll.at for jump in jumps):
             continue
