@@ -11,7 +11,7 @@ import attrs
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.hosts import is_metadata_address, is_public_address
 from muybridge_protocol.http import Headers, HttpRequest, Reason
-from muybridge_protocol.remedies import Remedy
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)",
@@ -76,14 +76,15 @@ def refuse_to_show_key(origin: Origin, authorization: str | None, *remedies: Rem
     Args:
         origin: Where the request leads.
         authorization: The value of the `Authorization` header, or None.
-        remedies: What the user can do instead.
+        remedies: What the user can do instead, if that is not only to use https.
 
     Raises:
         Fault: The proxy would read the key.
     """
     if authorization is not None and origin.scheme == "http":
         said = "over plain http the proxy would read the key"
-        raise Fault(Reason.REFUSED_HERE, said, remedies)
+        usual = (Remedy(kind=RemedyKind.USE_HTTPS),)
+        raise Fault(Reason.REFUSED_HERE, said, remedies or usual)
 
 
 def check_fields(fields: Headers, authorization: str | None) -> None:

@@ -18,7 +18,6 @@ from muybridge.wire import building
 from muybridge.wire._certificates import default_context
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
 from muybridge_protocol.operations.defaults import LONGEST_IDLE
-from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _WRAPPERS = (httpcore2.NetworkError, httpcore2.TimeoutException)
 
@@ -94,7 +93,7 @@ class Httpx2Transport:
         request = exchange.request
         origin, target = building.locate(request)
         if self._proxy is not None:
-            building.refuse_to_show_key(origin, authorization, Remedy(kind=RemedyKind.USE_HTTPS))
+            building.refuse_to_show_key(origin, authorization)
         host = origin.host.strip("[]")
         timeouts = dict.fromkeys(("connect", "read", "write"), exchange)
         described = httpcore2.Request(
