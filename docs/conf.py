@@ -31,6 +31,7 @@ nitpick_ignore = [
     ("py:class", "Clock"),
     ("py:class", "Driver"),
     ("py:class", "Fields"),
+    ("py:class", "muybridge.wire.http1.blocking.BlockingReply"),
     ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
     ("py:class", "JsonObject"),
     ("py:class", "MediaFiles"),
@@ -52,7 +53,7 @@ nitpick_ignore = [
 ]
 
 nitpick_ignore_regex = [
-    ("py:class", r"(.*\.)?(K|T|T_co)"),  # type variables
+    ("py:class", r"(.*\.)?(K|T|T_co|V_co|Op)"),  # type variables
 ]
 
 # Markdown: an anchor for each heading, as code hosts create them.
