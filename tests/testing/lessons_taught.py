@@ -56,6 +56,12 @@ ROWS: list[Row] = [
     ),
     (wrong.TakesLostForUnsent, "test_in_the_request", {"how": "reset"}, ["some of it has arrived"]),
     (
+        wrong.CountsNothing,
+        "test_how_much_was_sent",
+        {},
+        ["bytes_sent between 0 and", CAN_DECLARE.format("shows_sending")],
+    ),
+    (
         wrong.GivesNoReason,
         "test_instead_of_a_reply",
         {"scheme": "http", "script": [read_request], "reasons": {Reason.CLOSED}},
@@ -168,7 +174,7 @@ ROWS: list[Row] = [
             "anew",
         ],
     ),
-    (wrong.StartsTimeAnew, "test_handshake_in_drops", {}, ["Reason.TIMED_OUT", "anew"]),
+    (wrong.OutlivesItsTimeout, "test_handshake_in_drops", {}, ["Reason.TIMED_OUT", "anew"]),
     (
         wrong.KeepsStale,
         "test_stale_connection",

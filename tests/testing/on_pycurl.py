@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -70,18 +71,21 @@ class Conversation:
 
     def __init__(self, exchange: building.Exchange, options: dict[int, object]) -> None:
         self._exchange, self._multi, self._curl = exchange, pycurl.CurlMulti(), pycurl.Curl()
+        self._arrived: deque[bytes] = deque()
         self._lines: list[bytes] = []
         self._head: HttpHead | None = None
         self._pieces: deque[bytes] = deque()
         self._fault: building.Fault | None = None
         self._raised: BaseException | None = None
         self._ended = False
+        self._received, self._heard = 0, 0.0
         options |= {
             pycurl.PROXY: "",
             pycurl.NOSIGNAL: 1,
             pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
             pycurl.PREREQFUNCTION: self._kept(self._begin),
-            pycurl.HEADERFUNCTION: self._kept(self._take_line),
+            # No Python runs in these two, so that no signal handler can raise within libcurl.
+            pycurl.HEADERFUNCTION: self._arrived.append,
             pycurl.WRITEFUNCTION: self._pieces.append,
         }
         for option, value in options.items():
@@ -115,10 +119,15 @@ class Conversation:
         _, running = self._multi.perform()
         if self._raised is not None:
             raise self._raised
+        while self._arrived:
+            self._take_line(self._arrived.popleft())
         seconds = exchange.awaiting() if exchange.sent else exchange.remaining()
         if exchange.sent:
             size = curl.getinfo(pycurl.REQUEST_SIZE) + curl.getinfo(pycurl.SIZE_UPLOAD_T)
             exchange.bytes_sent = size
+            self._limit_silence(
+                curl.getinfo(pycurl.HEADER_SIZE) + curl.getinfo(pycurl.SIZE_DOWNLOAD_T)
+            )
         if running and not self._pieces:
             self._multi.select(min(seconds, _TURN))
         self._ended = not running
@@ -140,15 +149,22 @@ class Conversation:
 
         return call
 
+    def _limit_silence(self, received: int) -> None:
+        """Raise if nothing has arrived for too long; libcurl itself counts in whole seconds."""
+        now, longest = time.monotonic(), self._exchange.request.idle_timeout
+        if received != self._received or not self._heard:
+            self._received, self._heard = received, now
+        if longest is not None and now - self._heard > longest:
+            raise building.Fault(Reason.TIMED_OUT, f"nothing arrived for {longest} s")
+
     def _begin(self, *_: object) -> int:
         """Record that the connection is made, and that the request is sent next."""
         self._exchange.begin()
         self._exchange.sent = True
         return pycurl.PREREQFUNC_OK
 
-    def _take_line(self, line: bytes) -> int:
+    def _take_line(self, line: bytes) -> None:
         """Take a line of a head, or of a trailer."""
-        self._exchange.awaiting()
         self._exchange.receive(line)
         self._lines.append(line.strip(b"\r\n"))
         if self._head is None and not self._lines[-1]:
@@ -158,7 +174,6 @@ class Conversation:
             headers = tuple((name, value.strip(" \t")) for name, _, value in pairs)
             if (status := int(first.split(" ")[1])) >= 200:  # else another head follows
                 self._head = HttpHead(status, headers)
-        return len(line)
 
     def _close(self) -> None:
         self._multi.remove_handle(self._curl)

@@ -93,6 +93,7 @@ class TestPycurlTransport(TransportConformance):
         refuses_early_bytes=False,
         refuses_second_responses=False,
         shows_tls_phase=False,
+        shows_sending=False,
         keeps_cut_heads=False,
     )
 

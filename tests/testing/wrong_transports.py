@@ -105,6 +105,13 @@ class HidesTheHandshake(Wrong):
         return attrs.evolve(failure, phase=Phase.CONNECT) if is_tls else failure
 
 
+class CountsNothing(Wrong):
+    """Does not know how much of a request it has sent."""
+
+    def told(self, failure: TransportFailure) -> TransportFailure:
+        return attrs.evolve(failure, bytes_sent=0)
+
+
 class GivesNoReason(Wrong):
     """Says of every failure that it is another one."""
 
@@ -214,6 +221,17 @@ class StartsTimeAnew(Wrong):
     ) -> Generator[StreamedReply]:
         idle = attrs.evolve(request, idle_timeout=max(timeout, 0.001))
         with super().around(idle, timeout * 20, authorization) as reply:
+            yield reply
+
+
+class OutlivesItsTimeout(Wrong):
+    """Takes much longer than it may."""
+
+    @contextmanager
+    def around(
+        self, request: HttpRequest, timeout: float, authorization: str | None
+    ) -> Generator[StreamedReply]:
+        with super().around(request, timeout * 20, authorization) as reply:
             yield reply
 
 

@@ -235,10 +235,7 @@ class Task(JsonValue):
         return record_html(
             {
                 "task": self.id,
-                "status": self.status,
-                "error": self.error,
-                "family": self.family,
-                "model": self.model,
+                **attributes(self, "status", "error", "family", "model"),
                 "requested model": None if requested == self.model else requested,
                 "created": moment(self.created),
                 "submitted": moment(self.submitted_at),
@@ -361,10 +358,7 @@ class Result(JsonValue):
         length = self.actual_duration
         rows: dict[str, Any] = {
             "task": self.id,
-            "status": self.status,
-            "error": self.error,
-            "family": self.family,
-            "model": self.model,
+            **attributes(self, "status", "error", "family", "model"),
             "length": None if length is None else f"{length} s",
             "tokens": self.total_tokens,
             "created": moment(self.created),

@@ -17,6 +17,7 @@ from muybridge.cli.options import insecure_downloads
 from muybridge.cli.request_files import finding_records, reading
 from muybridge.verbs import validation
 from muybridge.verbs.request_files import Verdict
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.media import Finding
 
@@ -76,8 +77,7 @@ def _record(verdict: Verdict) -> JsonObject:
     }
     return {
         **verdict.place,
-        "family": verdict.family,
-        "ok": verdict.ok,
+        **attributes(verdict, "family", "ok"),
         "errors": finding_records(errors),
         **{name: listed for name, listed in more.items() if listed},
     }

@@ -99,7 +99,7 @@ class NewItem:
 
     def of(self, batch: int, number: int) -> Item:
         """Return it as the item *number* of a batch."""
-        facts = attrs.asdict(self)
+        facts = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return Item(**facts, batch=batch, number=number, stage=Stage.QUEUED)
 
 

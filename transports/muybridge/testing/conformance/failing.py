@@ -212,12 +212,23 @@ class Failing(Checks):
             timeout = DEADLINE if how == "stalled" else ENOUGH
             failure = failure_of(transport, request, AFTER, timeout=timeout)
             AFTER.require(failure.sent, "sent=True: some of it has arrived", failure)
+            reasons = {Reason.RESET, Reason.CLOSED} if how == "reset" else {Reason.TIMED_OUT}
+            expect(failure, NAMED, phase={Phase.SEND, Phase.HEAD}, reason=reasons)
+
+    @promises("shows_sending")
+    def test_how_much_was_sent(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
+        """The failure says that the request was being sent, and how much of it had been."""
+
+        def stall(peer: Peer) -> None:
+            """Read no more of one request than its head, and wait."""
+            peer.read_head()
+            peer.stopping.wait(2)
+
+        with serving(stall, tls=tls) as server:
+            failure = failure_of(transport, post(server.url, _BIG), AFTER, timeout=DEADLINE)
             some = 0 < failure.bytes_sent < len(_BIG)
             NAMED.require(some, f"bytes_sent between 0 and the {len(_BIG)} of the body", failure)
-            phases, reasons = {Phase.SEND, Phase.HEAD}, {Reason.RESET, Reason.CLOSED}
-            if how == "stalled":
-                phases, reasons = {Phase.SEND}, {Reason.TIMED_OUT}
-            expect(failure, NAMED, phase=phases, reason=reasons)
+            expect(failure, NAMED, phase=Phase.SEND, reason=Reason.TIMED_OUT)
 
     @promises("keeps_cut_heads")
     def test_cut_head(self, transport: Transport) -> None:

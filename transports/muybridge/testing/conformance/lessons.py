@@ -103,7 +103,9 @@ def shown(found: object) -> object:
         case TransportError():
             return f"TransportError, {shown(found.failure)}"
         case TransportFailure():
-            parts = attrs.asdict(found, recurse=False) | {"partial": found.partial[:_SHOWN]}
+            names = attrs.fields_dict(TransportFailure)
+            parts = {name: getattr(found, name) for name in names}
+            parts["partial"] = found.partial[:_SHOWN]
             return ", ".join(f"{name}={named(value)}" for name, value in parts.items())
         case HttpResponse(status=status, body=body):
             start = body[:_SHOWN]
@@ -145,6 +147,8 @@ class Capabilities:
             alert. If not, an attacker who cuts the connection can truncate such a body.
         shows_tls_phase: A failure in the TLS handshake is told from one to connect. If not, the
             message says that connecting failed.
+        shows_sending: A failure while the request is being sent says so, and how much of it was
+            sent. If not, its phase may be that of the response's head.
         keeps_cut_heads: The failure keeps what had arrived of a truncated head.
         hides_echoes: The key is in no log, not even if the server's response repeats it.
     """
@@ -157,6 +161,7 @@ class Capabilities:
     refuses_ambiguous_framing: bool = True
     detects_cut_tls: bool = True
     shows_tls_phase: bool = True
+    shows_sending: bool = True
     keeps_cut_heads: bool = True
     hides_echoes: bool = True
 
