@@ -153,8 +153,8 @@ class Transaction:
         if len(found) != 1:
             raise StoreUnusable(f"{place} is not a store of purchases, or is damaged. {REPAIR}")
         told, version, pruned, now, has_mark = found[0]
-        self.salt = str(told)
-        self.now = float(now)
+        self.salt: str = str(told)
+        self.now: float = float(now)
         if version != VERSION:
             raise StoreUnusable(f"{place} {_of_version(int(version))}")
         is_older = (
