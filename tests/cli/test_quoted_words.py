@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 
 import pytest
 from tests.cli.conftest import Invoke
@@ -34,3 +36,15 @@ def test_a_refusal_that_reads_like_advice(invoke: Invoke, words: str) -> None:
     assert (ended.exit_code, error["charged"]) == (3, "no")
     assert f"status 400: {words}." in error["message"]
     assert [remedy["kind"] for remedy in error["remedies"]] == ["fix", "resend"]
+
+
+@pytest.mark.parametrize("name", ["-x1", "--all", "task 1"])
+def test_the_command_for_a_candidate_works(invoke: Invoke, name: str) -> None:
+    """The line that queries a candidate takes any id, also one that begins like an option."""
+    held = reply(500, {"id": name, "status": "queued"})
+    with CrookedService(always(held)) as service:
+        ended = invoke("run", "imga", "--model", "imga", "--prompt", "A", env=service.settings)
+        (line,) = re.findall("`muybridge (get .*?)`", ended.stderr)
+        queried = invoke(*shlex.split(line), env=service.settings)
+    assert ended.exit_code == 4
+    assert queried.exit_code == 5, queried.stderr

@@ -14,7 +14,7 @@ from muybridge_protocol.errors import DownloadFailed, LinkExpired, ServiceError,
 from muybridge_protocol.events import Ambiguous
 from muybridge_protocol.http import Reason
 from muybridge_protocol.observations import ExchangeFailed, ReplyReceived, RequestSent
-from muybridge_protocol.records.tasks import Result, Status, Task, is_bare
+from muybridge_protocol.records.tasks import Result, Status, Task
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent
@@ -101,7 +101,7 @@ class Course:
             words += words_of(connection, "poll_interval")
         if verb != "get" and output is not None:
             words += ["-o", output, *words_of(presentation, "sidecar")]
-        return shlex.join([*words, "--", what] if what.startswith("-") else [*words, what])
+        return shlex.join([*words, *operand(what)])
 
 
 def _token(task: Task) -> str:
@@ -111,5 +111,11 @@ def _token(task: Task) -> str:
 
 def as_argument(task: Task) -> str:
     """Return the id of *task* for a command line, or its token if the id could be misread."""
-    could_be_other = task.id.startswith("-") or "://" in task.id
-    return task.id if is_bare(task.id) and not could_be_other else task.to_token()
+    reference = task.reference
+    could_be_other = reference.startswith("-") or "://" in reference
+    return task.to_token() if could_be_other else reference
+
+
+def operand(text: str) -> tuple[str, ...]:
+    """Return the words for *text* as the last argument, so that it is not taken for an option."""
+    return ("--", text) if text.startswith("-") else (text,)

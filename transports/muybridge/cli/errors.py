@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from muybridge.cli.connection import PERMISSIONS
+from muybridge.cli.course import operand
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
     DEFECT,
@@ -121,9 +122,9 @@ def in_command(remedy: Remedy) -> str:
         case RemedyKind.UNLIST:
             return f"{option} sends another on purpose"
         case RemedyKind.WAIT:
-            return f"to resume: muybridge wait {shlex.quote(remedy.task)}"
+            return f"to resume: muybridge wait {shlex.join(operand(remedy.task))}"
         case RemedyKind.QUERY:
-            command = f"muybridge get {shlex.quote(remedy.task)}"
+            command = shlex.join(("muybridge", "get", *operand(remedy.task)))
             return f"query it with `{command}` before you send the request again"
         case RemedyKind.READ if remedy.attribute == "chunks":
             return "is on stdout"
