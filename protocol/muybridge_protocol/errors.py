@@ -91,7 +91,7 @@ _SENTENCE_LIMIT = 2_000
 
 
 def _plain(value: object) -> object:
-    """Return *value* as JSON has it."""
+    """Return *value* as a JSON value."""
     match value:
         case None | bool() | int() | str():
             return value

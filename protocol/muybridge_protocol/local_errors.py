@@ -52,7 +52,7 @@ class MuybridgeError(Exception):
         return tuple(part for part in self.args if isinstance(part, Remedy))
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
-        """Return what the error says as JSON has it, with its message in the words of *face*."""
+        """Return the error as a JSON object, with its message in the words of *face*."""
         return {
             "type": type(self).__name__,
             "message": self.describe(face),
@@ -104,7 +104,7 @@ class InvalidRequest(LocalError):
         super().__init__(family, self.problems)
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
-        """Return what the error says, and every problem, as JSON has it."""
+        """Return the error and all of its problems as a JSON object."""
         problems = [problem.to_dict(face) for problem in self.problems]
         return {**super().to_dict(face), "family": self.family, "problems": problems}
 

@@ -149,7 +149,7 @@ class Remedy:
         return f"Remedy({said})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the remedy says, as JSON has it."""
+        """Return the remedy as a JSON object."""
         values = ((field.name, getattr(self, field.name)) for field in attrs.fields(Remedy))
         return {name: value for name, value in values if value not in ("", None)} | {
             "kind": self.kind.value

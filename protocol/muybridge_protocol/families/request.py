@@ -145,7 +145,7 @@ class MediaRequest(JsonValue):
         return settings
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the request as JSON has it: its family, and what was set, by wire names.
+        """Return the request as a JSON object: its family and the fields that were set.
 
         A file is a `data:` URI. A model that is not listed is `unlisted_model`, and `extra` is
         apart, so that `from_dict` refuses everything else that the family does not have.
@@ -307,7 +307,7 @@ def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
     """Return the class of requests of the family *name*, which is *kind* or derives from it.
 
     Raises:
-        UnknownFamily: There is none.
+        UnknownFamily: No such class has that family.
     """
     if kind is not MediaRequest and name in (None, kind.family.name):
         return kind

@@ -269,7 +269,7 @@ def decided(purchase: Purchase, choice: Choice, now: float, task: Task | None = 
     if (task is not None) != (choice is Choice.ADOPT):
         raise ValueError("name the task to adopt it, and only then")
     after = AFTER_CHOICE.get(purchase.state, {}).get(choice)
-    # A task that the service has named is no opinion.
+    # A person may correct a person, but not the service, which has named the task.
     if after is None or (purchase.state is State.ACCEPTED and purchase.decided_at is None):
         raise CannotDecide(
             f"{called(purchase)} is {purchase.state}: there is nothing to decide about it"

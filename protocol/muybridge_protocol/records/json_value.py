@@ -20,7 +20,7 @@ class JsonValue:
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON has it."""
+        """Return the value as a JSON object."""
 
     @classmethod
     @abstractmethod
@@ -28,7 +28,7 @@ class JsonValue:
         """Return the value that `to_dict` has written.
 
         Raises:
-            ValueError: It is no such value.
+            ValueError: It is not the JSON of such a value.
         """
 
     @classmethod

@@ -169,7 +169,7 @@ class Task(JsonValue):
         return {name: value for name, value in self.raw.items() if name not in _TASK_NAMES}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the task as JSON has it, without `raw`. It contains no secret."""
+        """Return the task as a JSON object, without `raw`. It contains no secret."""
         return attributes(self, *_TASK_FIELDS)
 
     @classmethod
@@ -177,7 +177,7 @@ class Task(JsonValue):
         """Return the task that `to_dict` has written.
 
         Raises:
-            ValueError: It is no task, or its id is not valid.
+            ValueError: It is not a task, or its id is invalid.
         """
         return _from_dict(cls, record)
 
@@ -321,7 +321,7 @@ class Result(JsonValue):
         return {name: value for name, value in self.raw.items() if name not in _RESULT_NAMES}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON has it, with its link but without `raw`."""
+        """Return the result as a JSON object, with its link but without `raw`."""
         return attributes(self, *_RESULT_FIELDS)
 
     @classmethod
@@ -329,7 +329,7 @@ class Result(JsonValue):
         """Return the result that `to_dict` has written.
 
         Raises:
-            ValueError: It is no result, or its id is not valid.
+            ValueError: It is not a result, or its id is invalid.
         """
         return _from_dict(cls, record)
 

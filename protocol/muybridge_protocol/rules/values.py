@@ -61,7 +61,7 @@ class Problem:
         return f"{self.message}; {self.accepted_in(face)}"
 
     def to_dict(self, face: Face = in_python) -> dict[str, str]:
-        """Return the problem as JSON has it, without the value."""
+        """Return the problem as a JSON object, without the value."""
         told = {name: str(getattr(self, name)) for name in ("field", "rule", "message")}
         return {**told, "accepted": self.accepted_in(face)}
 

@@ -52,7 +52,7 @@ def as_found(entry: Entry, folder: Path) -> Entry:
 
 
 def is_back(entry: Entry, folder: Path) -> bool:
-    """Whether *entry* is completed and a file such as it has lost is in *folder* again."""
+    """Whether *entry* is completed and its missing file is in *folder* again."""
     if entry.state is not State.COMPLETED or entry.path is None:
         return False
     with ignoring_errors(OSError):

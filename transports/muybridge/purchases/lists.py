@@ -10,7 +10,7 @@ Each member has its own verdict. What can go wrong with the transaction itself:
 - It fails before its end, and the leader with it: the store is unusable, so each member fails.
 - Its end fails. Nobody knows whether it was committed, so nobody may send: each member fails, and
   has to be withdrawn.
-- The leader is interrupted, by Ctrl-C for example. That is no failure of the others'. Their
+- The leader is interrupted, by Ctrl-C for example. The others have not failed. Their
   transaction was undone and they lead the next list, or it was at its end: then the next leader
   finds out whether it was committed (`Member.is_uncertain`).
 """
@@ -91,7 +91,7 @@ class Lists(Generic[S]):
         """Write *steps*, in as few lists as possible, and return the result or error of each.
 
         Raises:
-            Exception: The first error of a transaction, which is no step's own.
+            Exception: The first error of a transaction, that no single step caused.
         """
         mine = [Member(step, self._alone(step)) for step in steps] or [Member[S](None)]
         left = [*mine]

@@ -104,7 +104,7 @@ class PostgresDatabase:
 
     def end(self, db: Connection) -> None:
         """Commit the transaction of a connection."""
-        # A transaction that has failed answers with ROLLBACK, which is no error.
+        # A transaction that has failed answers with ROLLBACK, which is not an error.
         if db.execute("COMMIT", prepare=False).statusmessage != "COMMIT":
             raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
 

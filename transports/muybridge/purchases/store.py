@@ -351,7 +351,7 @@ class Store:
         """Return a purchase.
 
         Raises:
-            LookupError: There is none.
+            LookupError: There is no such purchase.
             StoreUnusable: The store cannot be read.
         """
         with self._reading() as rows:

@@ -145,8 +145,8 @@ class Capabilities:
         refuses_ambiguous_framing: A head that is ambiguous about where the body ends is malformed.
         detects_cut_tls: A body that ends with its TLS connection is complete only after a closing
             alert. If not, an attacker who cuts the connection can truncate such a body.
-        shows_tls_phase: A failure in the TLS handshake is told from one to connect. If not, the
-            message says that connecting failed.
+        shows_tls_phase: A failure in the TLS handshake is distinguished from a failure to
+            connect. If not, the message says that connecting failed.
         shows_sending: A failure while the request is being sent says so, and how much of it was
             sent. If not, its phase may be that of the response's head.
         keeps_cut_heads: The failure keeps what had arrived of a truncated head.
