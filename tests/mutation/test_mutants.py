@@ -95,15 +95,16 @@ def test_a_trial(source: str, outcome: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_trial_that_leaves_something_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_trial_that_leaves_something_open(number: int, tmp_path: Path) -> None:
     """A failing test kills the mutant, although pytest itself fails when it cleans up after it."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error")
     (tmp_path / "trial_subject.py").write_text("answer = None")
     (tmp_path / "test_other.py").write_text("def test(): pass")
-    (tmp_path / "conftest.py").write_text("""class Open:
+    (tmp_path / "conftest.py").write_text(f"""class Open:
     def __del__(self):
         raise ValueError
-left_open = [Open()]
+left_open = [Open() for _ in range({number})]
 def pytest_sessionfinish():
     left_open.clear()
 """)

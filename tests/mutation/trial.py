@@ -10,6 +10,7 @@ import os
 import pickle
 import signal
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,11 @@ import syrupy
 
 from .reach import REPORT, Recorder, Test, reporting
 
+_LEFT_OPEN = (
+    pytest.PytestUnraisableExceptionWarning,
+    pytest.PytestUnhandledThreadExceptionWarning,
+    ExceptionGroup,  # several of them
+)
 _PASSED, _FAILED_TO_START, _NOT_LOADED = 0, 98, 99
 _SHORTEST_LIMIT = 15
 """Seconds that a test may take at least before it is ended."""
@@ -206,7 +212,11 @@ class _Choice:
 
 @contextmanager
 def _alone(code: int) -> Generator[None, None, NoReturn]:
-    """Give this child its own signals and no terminal, and end it with *code* at the end."""
+    """Give this child its own signals and no terminal, and end it with *code* at the end.
+
+    What it raises goes to our stderr: nobody else would ever hear why no test ran.
+    """
+    errors = os.fdopen(os.dup(2), "w")
     try:
         # Some tests press Ctrl-C, which a shell lets jobs in the background ignore.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -214,6 +224,9 @@ def _alone(code: int) -> Generator[None, None, NoReturn]:
         for stream in (0, 1, 2):
             os.dup2(silence, stream)
         yield
+    except BaseException:  # noqa: BLE001  it ends here
+        traceback.print_exc(file=errors)
+        errors.flush()
     finally:
         os._exit(code)
 
@@ -226,6 +239,6 @@ def _pytest(test: str, plugin: object, *more: str) -> int:
     options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more]
     try:
         return int(pytest.main([*options, "-m", "not nightly", test], plugins=[plugin, syrupy]))
-    except pytest.PytestUnraisableExceptionWarning:
+    except _LEFT_OPEN:
         # What a failing test leaves open is only noticed when pytest ends, which raises this.
         return pytest.ExitCode.TESTS_FAILED
