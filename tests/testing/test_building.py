@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import gzip
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Literal
 
 import pytest
+import trio
 
-from muybridge.wire.building import Exchange, Opened, Reply
+from muybridge.testing.conformance.for_event_loops import thread_of
+from muybridge.wire.async_transport import whole
+from muybridge.wire.asyncio_transport import AsyncioLoop
+from muybridge.wire.building import (
+    AsyncReply,
+    Exchange,
+    Fault,
+    Opened,
+    Reply,
+    fields_of,
+    locate,
+    look_up,
+)
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
+from muybridge.wire.trio_transport import TrioLoop
+from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, Phase, Reason
 
 LENGTH = (("Content-Length", "6"),)
+LOOPS: dict[str, Any] = {"trio": TrioLoop(), "asyncio": AsyncioLoop()}
+
+EventLoop = Literal["trio", "asyncio"]
+each_loop = pytest.mark.parametrize("event_loop", ["trio", "asyncio"])
 
 
 def received(method: str, status: int, *pieces: bytes) -> Iterator[bytes]:
@@ -45,3 +69,218 @@ def test_no_body_has_no_length(method: str, status: int) -> None:
 def test_a_whole_body() -> None:
     """A body of its length is whole, and empty pieces are none."""
     assert list(received("GET", 200, b"all", b"", b" of")) == [b"all", b" of"]
+
+
+async def pause(event_loop: EventLoop) -> None:
+    """Let a few turns of the event loop pass, each of which may be cancelled."""
+    for _ in range(3):
+        if event_loop == "trio":
+            await trio.lowlevel.checkpoint()
+        else:
+            await asyncio.sleep(0)
+
+
+def library(
+    event_loop: EventLoop, *pieces: bytes, headers: tuple[tuple[str, str], ...] = LENGTH
+) -> Callable[[Exchange, str | None], Awaitable[Opened]]:
+    """Return what sends a request by a library that suspends at each step."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            await pause(event_loop)
+            yield piece
+
+    async def send(exchange: Exchange, _: str | None) -> Opened:
+        await pause(event_loop)
+        exchange.begin()
+        exchange.sent = True
+        await pause(event_loop)
+        exchange.awaiting()
+        return Opened(HttpHead(200, headers), body(), lambda: None)
+
+    return send
+
+
+def got(event_loop: EventLoop, request: HttpRequest, *pieces: bytes, **more: Any) -> HttpResponse:
+    """Return what an `AsyncReply` makes of *pieces* that a library has taken for the whole body."""
+
+    async def call() -> HttpResponse:
+        send = library(event_loop, *pieces, **more)
+        reply = AsyncReply(send, Exchange(request, 5.0), None, LOOPS[event_loop])
+        return await whole(reply, paid=request.paid)
+
+    with thread_of(event_loop) as thread:
+        return thread.run(call)
+
+
+GET = HttpRequest(method="GET", url="http://service.test/")
+POST = HttpRequest(method="POST", url="http://service.test/", body=b"{}", paid=True)
+
+
+@each_loop
+def test_an_async_body_is_checked_as_well(event_loop: EventLoop) -> None:
+    """A body of an async library is decoded, limited, and compared with its length."""
+    coded = gzip.compress(b"decoded")
+    headers = (("Content-Encoding", "gzip"), ("Content-Length", str(len(coded))))
+    pieces = (coded[:9], b"", coded[9:])
+    assert got(event_loop, GET, *pieces, headers=headers).body == b"decoded"
+    for request, piece, reason in (
+        (GET, b"cut", Reason.TRUNCATED),
+        (HttpRequest(method="GET", url=GET.url, body_limit=5), b"longer", Reason.TOO_LARGE),
+    ):
+        with pytest.raises(TransportError) as caught:
+            got(event_loop, request, piece)
+        failure = caught.value.failure
+        assert (failure.reason, failure.phase, failure.partial) == (reason, Phase.BODY, piece)
+
+
+@each_loop
+def test_a_cancellation_waits_for_a_paid_response(event_loop: EventLoop) -> None:
+    """Wherever a create is cancelled, nothing was sent, or its response is read to the end.
+
+    The cancellation itself is not lost: it arrives at the first wait after the exchange.
+    """
+    outcomes: list[str] = []
+
+    async def call(exchange: Exchange) -> None:
+        send = library(event_loop, b"who", b"le.")
+        reply = AsyncReply(send, exchange, None, LOOPS[event_loop])
+        response = await whole(reply, paid=True)
+        outcomes.append(response.body.decode())
+        await pause(event_loop)
+        outcomes.append("not cancelled")
+
+    for nth in range(1, 100):
+        outcomes.clear()
+        exchange = Exchange(POST, 5.0)
+        with thread_of(event_loop) as thread:
+
+            async def cancelled(nth: int = nth, exchange: Exchange = exchange) -> bool:
+                return (await thread.cancelled_at(nth, lambda: call(exchange)))[1]
+
+            reached = thread.run(cancelled)
+        if not reached:
+            assert outcomes == ["whole.", "not cancelled"]
+            return
+        assert outcomes[:1] == ["whole."] * exchange.sent
+        assert "not cancelled" not in outcomes
+    raise AssertionError("it is suspended forever")
+
+
+def test_the_end_of_asyncio_run_leaves_a_create_in_doubt() -> None:
+    """Who ends the event loop in the middle of a create gets a failure that says it was sent."""
+    outcomes: list[TransportError] = []
+
+    async def forever(exchange: Exchange, _: str | None) -> Opened:
+        exchange.begin()
+        exchange.sent = True
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def call() -> None:
+        try:
+            async with AsyncReply(forever, Exchange(POST, 60.0), None, LOOPS["asyncio"]):
+                pass
+        except TransportError as error:
+            outcomes.append(error)
+
+    async def main() -> None:
+        main.task = asyncio.create_task(call())  # type: ignore[attr-defined]
+        await pause("asyncio")
+
+    asyncio.run(main())
+    assert [error.failure.sent for error in outcomes] == [True]
+
+
+@each_loop
+def test_a_lookup_ends_in_time(event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name lookup that the operating system does not end is a timeout, and nothing is sent."""
+    ended = threading.Event()
+
+    def resolve(_host: object, *arguments: Any, **named: Any) -> list[Any]:
+        if (*arguments, *[0] * 5)[4] or named.get("flags"):
+            raise socket.gaierror(socket.EAI_NONAME, "it is a name")
+        ended.wait(5)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    exchange = Exchange(GET, 5.0)
+
+    async def call() -> None:
+        try:
+            await look_up(LOOPS[event_loop], exchange, "slow.test", 80, most=0.05)
+        finally:
+            ended.set()
+
+    with thread_of(event_loop) as thread, pytest.raises(TimeoutError) as caught:
+        thread.run(call)
+    failure = exchange.failure(caught.value)
+    assert (failure.phase, failure.reason, failure.sent) == (
+        Phase.RESOLVE,
+        Reason.TIMED_OUT,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["\r\nX-Injected: y", "\n", "\r", "\0", "\N{HORIZONTAL ELLIPSIS}"],
+    ids=["another field", "line feed", "carriage return", "null", "beyond Latin-1"],
+)
+def test_no_field_can_split_a_request(bad: str) -> None:
+    """A header, or a key, that could split the request is refused before anything is sent."""
+    origin, _ = locate(GET)
+    split = HttpRequest(method="GET", url=GET.url, headers=(("X-A", f"a{bad}"),))
+    for request, key in ((split, None), (GET, f"Bearer {bad}")):
+        with pytest.raises(Fault) as caught:
+            fields_of(request, origin, key)
+        failure = Exchange(request, 5.0).failure(caught.value)
+        assert (failure.reason, failure.sent) == (Reason.OTHER, False)
+        assert bad not in failure.detail
+
+
+class LibraryError(Exception):
+    """What an HTTP library raises."""
+
+    __module__ = "some_library.errors"
+
+
+class LibraryAttributeError(AttributeError):
+    """What a library raises for a mistake of its caller."""
+
+    __module__ = "some_library.errors"
+
+
+DEFECTS: list[Exception] = [
+    TypeError("an argument is missing"),
+    AttributeError("no such attribute"),
+    KeyError("no such key"),
+    ZeroDivisionError(),
+    RuntimeError("called twice"),
+    asyncio.InvalidStateError(),
+    json.JSONDecodeError("no JSON", "", 0),
+    LibraryAttributeError("no such option"),
+]
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=[type(defect).__name__ for defect in DEFECTS])
+def test_a_defect_is_no_failure_of_the_network(defect: Exception) -> None:
+    """A mistake in a transport is raised as it is: as a failure, it would hide, and be retried."""
+    with pytest.raises(type(defect)) as caught:
+        Exchange(POST, 5.0).failure(defect)
+    assert caught.value is defect
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LibraryError(),
+        ConnectionResetError(),
+        Fault(Reason.CLOSED),
+        asyncio.IncompleteReadError(b"", 1),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_a_library_is_one(error: Exception) -> None:
+    """What a library raises for the network is a failure, whatever the library."""
+    assert not Exchange(POST, 5.0).failure(error).sent

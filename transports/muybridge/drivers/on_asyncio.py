@@ -25,10 +25,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import sys
 import threading
 from collections.abc import Callable, Coroutine
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -38,6 +36,7 @@ import attrs
 
 from muybridge.drivers.notes import interruption_of
 from muybridge.signals import hold_interrupts, left_unread, tell
+from muybridge.wire.asyncio_shields import cancel_again, outlast, whole
 from muybridge.wire.transport import TransportError
 
 from .runtime import FOREVER, Conclude, Work
@@ -95,7 +94,7 @@ class AsyncioRuntime:
         """Await *exchange* in a task of its own, which is only cancelled before it is *sent*."""
         caller = _current_task()
         self._held_back.pop(caller, None)
-        running = asyncio.create_task(_whole(exchange))
+        running = asyncio.create_task(whole(exchange))
         self._keep(running)
         _SENT[running] = sent
 
@@ -104,7 +103,7 @@ class AsyncioRuntime:
                 running.cancel()
 
         try:
-            held = await _outlast({running}, cancel)
+            held = await outlast({running}, cancel)
         except GeneratorExit:
             # The caller can wait for nothing. If its event loop is closed, nobody can.
             if not running.get_loop().is_closed():
@@ -153,7 +152,7 @@ class AsyncioRuntime:
 
         loop = asyncio.get_running_loop()
         running = loop.run_in_executor(None, copy_context().run, begin)
-        held = await _outlast({running}, cancel)
+        held = await outlast({running}, cancel)
         if held is not None:
             raise held from (None if running.cancelled() else running.exception())
         return running.result()
@@ -165,7 +164,7 @@ class AsyncioRuntime:
             running = loop.run_in_executor(None, copy_context().run, work)
         except RuntimeError:  # the program is ending, and has shut down the loop's threads
             return work()
-        held = await _outlast({running}, lambda: None)
+        held = await outlast({running}, lambda: None)
         if held is not None:
             self._held_back.setdefault(_current_task(), held)
         return running.result()
@@ -219,12 +218,12 @@ class AsyncioTeam:
         self._closing = True
         for worker in self._begun:
             worker.cancel()
-        late = await _outlast(self._workers, lambda: None)
+        late = await outlast(self._workers, lambda: None)
         if self._has_interrupted:
             self._opener.uncancel()
         if self._broken is not None:
             # A cancellation that came as well is raised next, unless it is withdrawn by then.
-            asyncio.get_running_loop().call_soon(_cancel_again, self._opener, self._cancelling)
+            asyncio.get_running_loop().call_soon(cancel_again, self._opener, (), self._cancelling)
             raise self._broken from None
         if late is not None and not isinstance(error, asyncio.CancelledError):
             raise late
@@ -268,59 +267,11 @@ class AsyncioTeam:
                 self._has_interrupted = self._opener.cancel()
 
 
-async def _outlast(
-    running: AbstractSet[asyncio.Future[Any]], cancelled: Callable[[], None]
-) -> asyncio.CancelledError | None:
-    """Wait until all of *running* are done. Return the first cancellation that came meanwhile.
-
-    Args:
-        running: Tasks or other futures.
-        cancelled: Called for each cancellation.
-    """
-    held: asyncio.CancelledError | None = None
-    while pending := {one for one in running if not one.done()}:
-        try:
-            with nullcontext() if held is None else _shielded_from_anyio():
-                await asyncio.wait(pending)
-        except asyncio.CancelledError as error:
-            # Without the frames of the exchange.
-            held = held or error.with_traceback(None)
-            cancelled()
-    return held
-
-
-def _shielded_from_anyio() -> AbstractContextManager[object]:
-    """Return a scope in which anyio's other scopes do not cancel, if anyio is used at all.
-
-    They would do so at each turn of the event loop, and keep it busy until the response arrives.
-    """
-    anyio: Any = sys.modules.get("anyio")
-    if anyio is None:
-        return nullcontext()
-    scope: AbstractContextManager[object] = anyio.CancelScope(shield=True)
-    return scope
-
-
-def _cancel_again(task: asyncio.Task[Any], before: int) -> None:
-    """Cancel *task*, without counting that, if it has been cancelled more often than *before*."""
-    if task.cancelling() > before and task.cancel():
-        task.uncancel()
-
-
-async def _whole(exchange: Coroutine[Any, Any, T]) -> tuple[T, BaseException | None]:
-    """Return the result of *exchange*, or what a task must not raise: it would end the loop."""
-    try:
-        return await exchange, None
-    except (KeyboardInterrupt, SystemExit) as error:
-        nothing: Any = None
-        return nothing, error
-
-
 async def _concluded(
     running: asyncio.Task[tuple[T, BaseException | None]], conclude: Conclude[T]
 ) -> None:
     """Wait for the end of an exchange whose caller is gone, and *conclude* it."""
-    await _outlast({running}, lambda: None)
+    await outlast({running}, lambda: None)
     if running.cancelled():  # before anything was sent
         return
     try:

@@ -3,17 +3,24 @@
 A signal handler may raise at any moment, and code has defects. If either were taken for a network
 error, it would vanish, and the request might be sent again. So a transport turns only what sockets,
 TLS and HTTP libraries raise into a `TransportError`; everything else propagates unchanged.
+
+The class of an exception decides, by its package. A transport of somebody else's may use any
+library, so exceptions of every installed package count there. Two kinds never do. The standard
+library has no exceptions for a broken connection except those listed here: `InvalidStateError` or
+`JSONDecodeError` is a mistake in the transport's own code. And a library may derive its classes
+from `AttributeError` and the like, but no server causes these.
 """
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 from muybridge.signals import raised_by_handler
 
 _LIBRARIES = frozenset(
     {
-        *("socket", "ssl", "http", "email"),
+        *("socket", "ssl", "http", "email", "zlib"),
         *("requests", "urllib3", "trio", "httpcore2", "muybridge"),
     }
 )
@@ -23,6 +30,11 @@ _NETWORK = (OSError, EOFError, UnicodeError)
 _READING = (ValueError, LookupError)
 """Built-in exceptions that libraries raise for data that they cannot read."""
 _READERS = _LIBRARIES - {"muybridge"}
+_DEFECTS = (
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, ImportError, NameError),
+    *(ReferenceError, SyntaxError, TypeError, NotImplementedError, RecursionError),
+)
+"""Built-in exceptions that are mistakes in code, and so are all classes derived from them."""
 
 
 def network_error(
@@ -54,11 +66,15 @@ def network_error(
 
 
 def _is_of_the_network(error: Exception, *, any_library: bool) -> bool:
-    kind = type(error)
-    if kind.__module__ == "builtins":
+    package = _package_of(error)
+    if isinstance(error, _DEFECTS):
+        return False
+    if package == "builtins":
         read = isinstance(error, _READING) and _package_below(error.__traceback__) in _READERS
         return isinstance(error, _NETWORK) or read
-    return any_library or _package_of(error) in _LIBRARIES
+    if package in sys.stdlib_module_names:
+        return isinstance(error, _NETWORK) or package in _LIBRARIES
+    return any_library or package in _LIBRARIES
 
 
 def _package_of(error: BaseException) -> str:

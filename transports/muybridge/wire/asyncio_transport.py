@@ -1,67 +1,29 @@
 """The async transport on asyncio: binds the port of `http1.byte_streams` to asyncio.
 
-asyncio has no shield that holds: `Task.cancel` throws `CancelledError` into whatever the task waits
-for, and `asyncio.shield` only leaves work behind. So a shielded exchange absorbs the cancellation
-where it waits (`_absorb`) and waits again. No byte is lost or sent twice, because a wait neither
-reads nor sends. After the exchange the task is cancelled again (`_cancel`), at its next suspension;
-a task that ends before that keeps its result.
-
+A shielded exchange absorbs a cancellation where it waits, waits again, and is cancelled afterwards.
+`asyncio_shields` says why nothing less holds. So each wait for the network goes through `shielded`.
 A timeout is a cancellation, too, but not one that is absorbed. `asyncio.timeout` tells the two
 apart by counting, so what is cancelled again must not be counted again.
+
+The event loop's own streams are not used. They take bytes into a buffer without saying when the
+operating system takes them, and read ahead, so that what arrived before a request cannot be told
+from its response. So the event loop only watches the socket here, and this module reads and writes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, ClassVar, TypeVar
 
-import attrs
-
-from muybridge.signals import stops_at_once
+from muybridge.wire.asyncio_shields import SHIELDS, Shield, cancel_again, shielded, unbroken
+from muybridge.wire.exchange import Exchange
 from muybridge.wire.http1.byte_streams import Address, EventLoop
 from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport
 
 T = TypeVar("T")
-
-
-@attrs.define(eq=False)
-class _Shield:
-    """What keeps a task from being cancelled.
-
-    Args:
-        task: The task.
-        limit: The timeout within which it does so.
-        outer: The shield around this one.
-
-    Attributes:
-        absorbed: The arguments of the last `CancelledError` that it absorbed, or None.
-    """
-
-    task: asyncio.Task[Any]
-    limit: asyncio.Timeout
-    outer: _Shield | None
-    absorbed: tuple[Any, ...] | None = attrs.field(default=None, init=False)
-
-    @classmethod
-    def put_up(cls, limit: asyncio.Timeout) -> _Shield | None:
-        """Shield the current task within *limit*."""
-        task = asyncio.current_task()
-        if task is None:
-            return None
-        shield = _SHIELDS[task] = cls(task, limit, _SHIELDS.get(task))
-        return shield
-
-    @property
-    def expired(self) -> bool:
-        """Whether a timeout has expired."""
-        return self.limit.expired() or (self.outer is not None and self.outer.expired)
-
-
-_SHIELDS: dict[asyncio.Task[Any], _Shield] = {}
-"""The innermost shield of each task that has one."""
 
 
 class AsyncioStream(SocketStream):
@@ -89,9 +51,9 @@ class AsyncioStream(SocketStream):
             self._unwatch()  # libuv stops watching a socket that was reset
         if not self._watch(loop):
             # Receiving no bytes completes when there are some.
-            return _shielded(loop.sock_recv(self.sock, 0))
+            return shielded(loop.sock_recv(self.sock, 0))
         self._arrival = loop.create_future()
-        return _shielded(self._arrival)
+        return shielded(self._arrival)
 
     async def wait_writable(self) -> None:
         """Wait until bytes can be sent."""
@@ -103,11 +65,11 @@ class AsyncioStream(SocketStream):
         try:
             loop.add_writer(number, _complete, ready)
         except NotImplementedError:
-            await _shielded(asyncio.sleep(0.01))
+            await shielded(asyncio.sleep(0.01))
             return
         self._writable = ready
         try:
-            await _shielded(ready)
+            await shielded(ready)
         finally:
             self._writable = None
             if self.sock.fileno() == number:  # else it is closed, and another one has its number
@@ -175,7 +137,7 @@ class AsyncioLoop:
     ) -> T:
         """Return what *work* returns, within so many *seconds*."""
         limit = asyncio.timeout(seconds)
-        shield = _Shield.put_up(limit) if shielded else None
+        shield = Shield.put_up(limit) if shielded else None
         try:
             async with limit:
                 return await work
@@ -191,12 +153,16 @@ class AsyncioLoop:
             # the shield would stay.
             if shield is not None:
                 if shield.outer is None:
-                    del _SHIELDS[shield.task]
+                    del SHIELDS[shield.task]
                 else:
-                    _SHIELDS[shield.task] = shield.outer
+                    SHIELDS[shield.task] = shield.outer
                 if shield.absorbed is not None:
-                    shield.task.get_loop().call_soon(_cancel, shield.task, shield.absorbed)
+                    shield.task.get_loop().call_soon(cancel_again, shield.task, shield.absorbed)
         raise TimeoutError(late)
+
+    async def unbroken(self, work: Coroutine[Any, Any, T], exchange: Exchange) -> T:
+        """Return what *work* returns; once any of *exchange* is sent, a cancellation waits."""
+        return await unbroken(work, lambda: exchange.sent)
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
         """Return the addresses of *host*."""
@@ -238,30 +204,3 @@ class AsyncioTransport(Http1Transport):
 def _complete(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-def _shielded(waiting: Awaitable[object]) -> Awaitable[object]:
-    """Return what to await instead of *waiting* in a task that may have a shield."""
-    task = asyncio.current_task()
-    shield = None if task is None else _SHIELDS.get(task)
-    return waiting if shield is None else _absorb(waiting, shield)
-
-
-async def _absorb(waiting: Awaitable[object], shield: _Shield) -> None:
-    """Await *waiting*, and return early if the task is cancelled."""
-    try:
-        await waiting
-    except asyncio.CancelledError as error:
-        if shield.expired or stops_at_once(asyncio.get_running_loop()):
-            raise
-        shield.absorbed = error.args
-
-
-def _cancel(task: asyncio.Task[Any], absorbed: tuple[Any, ...]) -> None:
-    """Cancel *task* as it has been, unless that was withdrawn (`Task.uncancel`)."""
-    if not task.cancelling():
-        return
-    if task in _SHIELDS:  # the same exchange, at its next wait
-        _SHIELDS[task].absorbed = absorbed
-    elif task.cancel(*absorbed):
-        task.uncancel()  # it was counted when it was requested

@@ -1,22 +1,20 @@
 """Building blocks for your own transport, for the parts that are easy to get wrong.
 
-An `Exchange` is the record of one exchange, `Reply` the context that a blocking transport returns,
-and `fields_of` returns the header fields to send. `docs/write-a-transport.md` shows them in use.
+An `Exchange` is the record of one exchange, `Reply` or `AsyncReply` the context that a transport
+returns, and `fields_of` returns the header fields to send. `docs/write-a-transport.md` shows them
+in use.
 """
 
 from __future__ import annotations
 
-import socket
-import sys
-from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import NoReturn, Self
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeVar, cast
 
 import attrs
 
 from muybridge.wire._addressing import (
     Origin,
-    check_addresses,
     check_fields,
     fields_to_send,
     refuse_to_show_key,
@@ -25,36 +23,45 @@ from muybridge.wire._addressing import (
 from muybridge.wire._content_coding import Inflation
 from muybridge.wire._environment import checked_proxy
 from muybridge.wire._framing import Framing, listed
-from muybridge.wire._network_errors import network_error
 from muybridge.wire.exchange import (
     PIECE,
+    TIME_IS_UP,
     Exchange,
     Fault,
     reason_of,
     refuse_early_bytes,
     unread_bytes,
 )
+from muybridge.wire.http1.blocking import BlockingLoop
+from muybridge.wire.http1.byte_streams import EventLoop, LibraryLoop
+from muybridge.wire.http1.connections import checked_addresses
+from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.second_response import refuse_second_response
-from muybridge.wire.transport import TransportError
-from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
+from muybridge.wire.replies import AsyncFace, BaseReply, BlockingFace, left_early, run
+from muybridge_protocol.http import HttpHead, HttpRequest
 from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # re-exported
 
 __all__ = [
     "PIECE",
+    "AsyncReply",
     "Exchange",
     "Fault",
     "Opened",
     "Origin",
     "Reason",
     "Reply",
+    "ResponseReader",
     "addresses_of",
     "checked_proxy",
     "fields_of",
     "locate",
+    "look_up",
     "reason_of",
     "refuse_early_bytes",
     "refuse_to_show_key",
 ]
+
+T = TypeVar("T")
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -64,14 +71,15 @@ class Opened:
     Args:
         head: Its status and headers.
         pieces: The body as it was transferred: without chunk framing, with its content coding.
-        close: Ends the exchange. The connection returns to its pool if the whole body was read,
-            and is closed otherwise.
+            For an `AsyncReply`, it is an async iterator.
+        close: Ends the exchange at once, and waits for nothing. The connection returns to its pool
+            if the whole body was read, and is closed otherwise.
         delimited: Whether *pieces* raises if the body is not as long as its headers say. Otherwise
-            `Reply` checks this.
+            `Reply` and `AsyncReply` check this.
     """
 
     head: HttpHead
-    pieces: Iterator[bytes]
+    pieces: Iterator[bytes] | AsyncIterator[bytes]
     close: Callable[[], object]
     delimited: bool = False
 
@@ -81,46 +89,49 @@ class Body:
 
     Args:
         exchange: The record of the exchange. Making a `Body` records that the head has arrived.
-        head: The head of the response.
-        delimited: Whether the body is known to be as long as its headers say.
+        opened: The response, whose head it takes.
 
     Raises:
         Fault: The headers leave in doubt where the body ends, or the response to a paid request
             has a coding that cannot be decoded.
     """
 
-    def __init__(self, exchange: Exchange, head: HttpHead, *, delimited: bool = False) -> None:
+    def __init__(self, exchange: Exchange, opened: Opened) -> None:
         self._exchange = exchange
         self._missing: int | None = None
         self._is_chunked = False
-        self._size = 0
-        request, exchange.status = exchange.request, head.status
+        self._decoded: Iterator[bytes] = iter(())
+        request, head, exchange.status = exchange.request, opened.head, opened.head.status
         self._inflation = Inflation.of(head, paid=request.paid)
-        if not delimited:
+        if not opened.delimited:
             framing = Framing.of(request.method, head.status, listed(head))
             self._missing = None if framing.bodiless else framing.length
             self._is_chunked = framing.chunked
-        exchange.phase, exchange.arrived = Phase.BODY, b""
+        exchange.take_head(head.status)
 
-    def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Decode *piece*, the next of the body; yield at most `PIECE` bytes at a time.
+    async def read(self, take: Callable[[], Awaitable[bytes | None]]) -> bytes:
+        """Return the next piece of the decoded body, at most `PIECE` bytes, or none at its end.
+
+        Args:
+            take: Returns the next piece as it was transferred, or None at the end.
 
         Raises:
-            Fault: The body violates its coding, or is larger than the request allows.
+            Fault: The body violates its coding, ended early, or is larger than the request allows.
         """
-        if not piece:
-            return
-        if self._missing is not None:
-            self._missing -= len(piece)
-        for part in (piece,) if self._inflation is None else self._inflation.feed(piece):
-            self._exchange.keep(part)
-            self._size += len(part)
-            limit = self._exchange.request.body_limit
-            if limit is not None and self._size > limit:
-                raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
-            yield part
+        while True:
+            for part in self._decoded:
+                return self._exchange.pass_on(part)
+            piece = await take()
+            if piece is None:
+                self._end()
+                return b""
+            if self._missing is not None:
+                self._missing -= len(piece)
+            if piece:
+                inflation = self._inflation
+                self._decoded = iter((piece,)) if inflation is None else inflation.feed(piece)
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Record the end of the body.
 
         Raises:
@@ -134,23 +145,65 @@ class Body:
             self._inflation.end()
 
 
-def decoded(exchange: Exchange, opened: Opened) -> Iterator[bytes]:
-    """Record that the head has arrived, and return the decoded body.
+class _LibraryReply(BaseReply):
+    """An exchange that the HTTP library of a transport performs.
 
-    Raises:
-        Fault: As `Body`; and, while reading, the body ended early or cannot be decoded.
+    Args:
+        exchange: The record of the exchange.
+        authorization: The value of the `Authorization` header, or None.
     """
-    body = Body(exchange, opened.head, delimited=opened.delimited)
 
-    def pieces() -> Iterator[bytes]:
-        for piece in opened.pieces:
-            yield from body.feed(piece)
-        body.end()
+    def __init__(self, exchange: Exchange, authorization: str | None) -> None:
+        self._request = exchange.request
+        self._exchange = None
+        self._record = exchange
+        self._authorization = authorization
+        self._opened: Opened | None = None
+        self._body: Body | None = None
+        self._ended = False
 
-    return pieces()
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        return self._head
+
+    def _new_record(self) -> Exchange:
+        return self._record
+
+    async def _ask(self, exchange: Exchange) -> None:
+        authorization, self._authorization = self._authorization, None
+        exchange.remaining()
+        opened = self._opened = await self._open(exchange, authorization)
+        self._head, self._body = opened.head, Body(exchange, opened)
+
+    async def _read(self, exchange: Exchange) -> bytes:
+        if self._ended:
+            return b""
+        opened, body = self._opened, self._body
+        if opened is None or body is None:
+            raise left_early()
+        piece = await body.read(lambda: self._take(opened))
+        if not piece:
+            refuse_second_response(exchange, lambda: unread_bytes(exchange.sock))
+            self._ended = True
+            self._close()
+        return piece
+
+    def _close(self) -> None:
+        opened, self._opened, self._body = self._opened, None, None
+        if opened is not None:
+            opened.close()
+
+    @abstractmethod
+    async def _open(self, exchange: Exchange, authorization: str | None) -> Opened:
+        """Send the request, and return the response."""
+
+    @abstractmethod
+    async def _take(self, opened: Opened) -> bytes | None:
+        """Return the next piece of the body as it was transferred, or None at its end."""
 
 
-class Reply:
+class Reply(BlockingFace, _LibraryReply):
     """The context that a blocking transport's `stream` returns.
 
     Entering it sends the request; leaving it ends the exchange. It turns whatever a library raises
@@ -171,96 +224,56 @@ class Reply:
         exchange: Exchange,
         authorization: str | None,
     ) -> None:
+        super().__init__(exchange, authorization)
         self._send = send
-        self._exchange = exchange
-        self._authorization = authorization
-        self._opened: Opened | None = None
-        self._body: Iterator[bytes] = iter(())
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} to {self._exchange.request!r}>"
+    async def _open(self, exchange: Exchange, authorization: str | None) -> Opened:
+        return self._send(exchange, authorization)
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
+    async def _take(self, opened: Opened) -> bytes | None:
+        return next(cast("Iterator[bytes]", opened.pieces), None)
 
-    def __enter__(self) -> Self:
-        failure = self._enter()
-        # Raised here, so that the traceback holds no frame that knows the key.
-        if failure is not None:
-            raise TransportError(failure)
-        return self
 
-    def __exit__(
+class AsyncReply(AsyncFace, _LibraryReply):
+    """The async context that an async transport's `stream` returns; see `Reply`.
+
+    It also keeps the time: the exchange ends at its deadline, and if nothing arrives for
+    `HttpRequest.idle_timeout`. If the request is `shielded`, a cancellation waits for the end of
+    the response, once any of the request is sent; before that, it ends the exchange.
+
+    Args:
+        send: As that of `Reply`, but a coroutine function.
+        exchange: The record of the exchange.
+        authorization: The value of the `Authorization` header, or None.
+        loop: The event loop that the library runs on: `AsyncioLoop` or `TrioLoop`.
+    """
+
+    def __init__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        send: Callable[[Exchange, str | None], Awaitable[Opened]],
+        exchange: Exchange,
+        authorization: str | None,
+        loop: LibraryLoop,
     ) -> None:
-        self._close()
+        super().__init__(exchange, authorization)
+        self._send = send
+        self._loop = loop
 
-    @property
-    def sent(self) -> bool:
-        """Whether any byte of the request may have been handed to the network."""
-        return self._exchange.sent
+    async def _open(self, exchange: Exchange, authorization: str | None) -> Opened:
+        seconds = exchange.remaining()
+        return await self._in_time(seconds, TIME_IS_UP, lambda: self._send(exchange, authorization))
 
-    @property
-    def head(self) -> HttpHead:
-        """The status line and headers."""
-        return self._head
+    async def _take(self, opened: Opened) -> bytes | None:
+        pieces, seconds = cast("AsyncIterator[bytes]", opened.pieces), self._record.awaiting()
+        return await self._in_time(seconds, "nothing arrived in time", lambda: anext(pieces, None))
 
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the decoded body as it arrives, at most 64 KiB at a time.
+    async def _in_time(self, seconds: float, late: str, work: Callable[[], Awaitable[T]]) -> T:
+        async def limited() -> T:  # so that *work* begins no sooner than what awaits it
+            return await self._loop.within(seconds, late, work())
 
-        Raises:
-            TransportError: The body ended early, was malformed, stalled, missed the deadline of
-                the exchange, or exceeded the request's limit.
-        """
-        while True:
-            piece = self._next(sys.exception())
-            if isinstance(piece, TransportFailure):
-                raise TransportError(piece)
-            if not piece:
-                return
-            yield piece
-
-    def _enter(self) -> TransportFailure | None:
-        exchange, authorization, self._authorization = self._exchange, self._authorization, None
-        handled = sys.exception()
-        try:
-            exchange.remaining()
-            opened = self._opened = self._send(exchange, authorization)
-            self._head = opened.head
-            self._body = decoded(exchange, opened)
-        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
-            return self._failure(error, handled)
-        return None
-
-    def _next(self, handled: BaseException | None) -> bytes | TransportFailure:
-        """Return the next piece, empty at the end of the body, or what went wrong."""
-        exchange = self._exchange
-        try:
-            piece = next(self._body, b"")
-            if not piece and self._opened is not None:
-                refuse_second_response(exchange, lambda: unread_bytes(exchange.sock))
-        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
-            return self._failure(error, handled)
-        if not piece:
-            self._close()
-            self._body = iter(())
-        return piece
-
-    def _failure(self, error: BaseException, handled: BaseException | None) -> TransportFailure:
-        """Return what *error* means for the exchange; raise it if it is not a network error."""
-        self._close()
-        return self._exchange.failure(
-            network_error(error, handled, any_library=self._exchange.any_library)
-        )
-
-    def _close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            self._body = iter(_left, b"")
-            opened.close()
+        if not self._request.shielded:
+            return await limited()
+        return await self._loop.unbroken(limited(), self._record)
 
 
 def locate(request: HttpRequest) -> tuple[Origin, str]:
@@ -290,14 +303,36 @@ def addresses_of(exchange: Exchange, host: str, port: int, *, proxy: bool = Fals
             request requires it.
         OSError: The name does not resolve.
     """
+    return run(look_up(BlockingLoop(), exchange, host, port, proxy=proxy))
+
+
+async def look_up(
+    loop: EventLoop,
+    exchange: Exchange,
+    host: str,
+    port: int,
+    *,
+    proxy: bool = False,
+    most: float | None = None,
+) -> list[str]:
+    """Look up *host* without blocking, and return the addresses to try; see `addresses_of`.
+
+    Args:
+        loop: The event loop: `AsyncioLoop` or `TrioLoop`.
+        exchange: The record of the exchange. The lookup ends at its deadline.
+        host: The name or address to look up.
+        port: The port.
+        proxy: Whether *host* is a proxy, which may be anywhere.
+        most: The most seconds that it may take, or None for the deadline alone.
+
+    Raises:
+        Fault: As `addresses_of`.
+        OSError: The name does not resolve, or not in time.
+    """
     if proxy:
         exchange.proxy = f"{host}:{port}"
-    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [str(entry[4][0]) for entry in entries]
-    if not proxy:
-        check_addresses(exchange.request, addresses)
-    exchange.phase = Phase.CONNECT
-    return addresses
+    found, _ = await checked_addresses(loop, exchange, (host, port), most, proxied=proxy)
+    return [str(address[0]) for *_, address in found]
 
 
 def fields_of(
@@ -318,7 +353,3 @@ def fields_of(
     if authorization is not None:
         fields.append(("Authorization", authorization))
     return [(name, value.encode("latin-1")) for name, value in fields]
-
-
-def _left() -> bytes:
-    raise Fault(Reason.CLOSED, "the exchange was left before its end")

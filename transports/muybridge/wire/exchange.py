@@ -30,6 +30,7 @@ from collections.abc import Callable
 import attrs
 
 from muybridge.signals import raised_by_handler
+from muybridge.wire._network_errors import network_error
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.http import MEBIBYTE, HttpRequest, Phase, Reason, TransportFailure
 from muybridge_protocol.remedies import Remedy
@@ -44,6 +45,7 @@ _INFORMATIONAL = rb"(?s)HTTP/1\.[01] 1[0-9]{2}[ \r].*?\r\n\r\n"
 _STATUS_LINE = rb"HTTP/1\.[01] ([2-9][0-9]{2})(?=[ \r\n])[^\n]*\n"
 _UNKNOWN_ISSUER = (2, 18, 19, 20, 21)  # of OpenSSL: X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, ...
 _LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+_BEGUN = (Phase.SEND, Phase.HEAD, Phase.BODY)
 _UNREACHABLE = (
     errno.EHOSTUNREACH,
     errno.ENETUNREACH,
@@ -90,8 +92,10 @@ class Exchange:
         arrived: The first bytes that arrived: of the head, then of the decoded body.
         ended: Whether the peer has closed its end.
         raw: The response that refuses a paid request as it arrived, at most 1 MiB.
+        size: How many bytes of the decoded body have been passed on.
         sock: The socket that the request was sent on, if a library told it.
         followed: Whether more followed a refusal. The connection must not be used again.
+        on_begin: Called when the request itself begins, so that a shield can be raised.
     """
 
     request: HttpRequest
@@ -109,8 +113,10 @@ class Exchange:
     arrived: bytes = attrs.field(default=b"", init=False)
     ended: bool = attrs.field(default=False, init=False)
     raw: bytearray = attrs.field(factory=bytearray, init=False)
+    size: int = attrs.field(default=0, init=False)
     sock: socket.socket | None = attrs.field(default=None, init=False)
     followed: bool = attrs.field(default=False, init=False)
+    on_begin: Callable[[], object] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.deadline = self.clock() + self.timeout
@@ -135,6 +141,13 @@ class Exchange:
         if self.sent:
             raise Fault(Reason.CLOSED, "the HTTP library was about to send the request again")
         self.phase = Phase.PROXY if tunnel else Phase.SEND
+        if self.on_begin is not None and not tunnel:
+            self.on_begin()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the request itself has begun, so that whatever is written is a part of it."""
+        return self.phase in _BEGUN
 
     def send(
         self,
@@ -215,12 +228,43 @@ class Exchange:
         if len(self.arrived) < PARTIAL_LIMIT:
             self.arrived += data[: PARTIAL_LIMIT - len(self.arrived)]
 
-    def failure(self, error: Exception) -> TransportFailure:
+    def take_head(self, status: int) -> None:
+        """Record that the head of the response has arrived, and is whole."""
+        self.status, self.arrived, self.phase = status, b"", Phase.BODY
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """Record and return *piece*, the next one of the decoded body.
+
+        Raises:
+            Fault: The body is larger than the request allows.
+        """
+        limit = self.request.body_limit
+        self.keep(piece)
+        self.size += len(piece)
+        if limit is not None and self.size > limit:
+            raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
+        return piece
+
+    def failure(
+        self, error: BaseException, handled: BaseException | None = None
+    ) -> TransportFailure:
         """Describe how *error* ended the exchange, without keeping anything of *error*.
 
         The text of an HTTP library's exception is left out. It may quote the response, which may
         repeat the key, or the URL, which may be signed.
+
+        Args:
+            error: What was raised.
+            handled: The exception that the caller was handling when the exchange began, which has
+                nothing to do with it.
+
+        Raises:
+            BaseException: *error*, if it is no network error: a cancellation, the exception of a
+                signal handler, or a defect, such as a `TypeError`.
         """
+        return self._described(network_error(error, handled, any_library=self.any_library))
+
+    def _described(self, error: Exception) -> TransportFailure:
         phase = self.phase
         if self.send_error is not None and phase is Phase.HEAD:
             error, phase = self.send_error, Phase.SEND

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ssl
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 import attrs
 import requests
@@ -28,11 +28,12 @@ from requests.structures import CaseInsensitiveDict
 
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire._addressing import check_fields, fields_to_send
-from muybridge.wire.building import Opened, decoded
+from muybridge.wire.building import Body, Opened
 from muybridge.wire.exchange import PIECE, Exchange, Fault
-from muybridge.wire.http1.blocking import BlockingLoop, BlockingReply, run
+from muybridge.wire.http1.blocking import BlockingLoop, BlockingReply
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.network import Network
+from muybridge.wire.replies import run
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
@@ -69,19 +70,19 @@ class _Record(Exchange):
         self.intercepted = self.any_library = self.sent = False
         self.phase = Phase.RESOLVE
 
-    def failure(self, error: Exception) -> TransportFailure:
+    def _described(self, error: Exception) -> TransportFailure:
         """Describe how *error* ended the exchange; of an interceptor's, show only the class."""
         if isinstance(error, TransportError):  # a connection of ours has described it
             return error.failure
         if not self.intercepted or isinstance(error, Fault):
-            return super().failure(error)
+            return super()._described(error)
         kind = type(error).__name__
         if _is_refusal_of_mock(error):
             self.phase, self.sent = Phase.RESOLVE, False
-            return super().failure(
+            return super()._described(
                 Fault(Reason.REFUSED_HERE, f"a mock has no response for it ({kind})")
             )
-        return attrs.evolve(super().failure(error), reason=Reason.OTHER, detail=kind)
+        return attrs.evolve(super()._described(error), reason=Reason.OTHER, detail=kind)
 
 
 def _is_refusal_of_mock(error: Exception) -> bool:
@@ -106,8 +107,8 @@ class _Reply(BlockingReply):
     """What sends it."""
     _record: _Record
     _given: Mapping[str, str]
-    _mocked: tuple[Opened, Iterator[bytes]] | None = None
-    """The response that did not arrive on a connection of ours, and its decoded body."""
+    _mocked: tuple[Opened, Body | None] | None = None
+    """The response that did not arrive on a connection of ours, and its body."""
 
     @property
     def head(self) -> HttpHead:
@@ -135,7 +136,7 @@ class _Reply(BlockingReply):
         handled, record, self._given = sys.exception(), self._record, fields
         try:
             record.take_over()
-            run(super()._ask(record, self.target))
+            run(super()._send_to(self.target, record))
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             failure = self._failure(record, error, handled)
         else:
@@ -146,7 +147,7 @@ class _Reply(BlockingReply):
         record = self._record = _Record(self._request, self._timeout, _WRAPPERS, any_library=False)
         return record
 
-    async def _ask(self, exchange: Exchange, target: str) -> None:
+    async def _send_to(self, target: str, exchange: Exchange) -> None:
         """Let requests send the request, and take the response of a mock if there is one."""
         prepared, seconds, self.target = self._prepared(), exchange.remaining(), target
         self._record.hand_over()
@@ -161,18 +162,20 @@ class _Reply(BlockingReply):
         )
         if self._record.intercepted:
             opened = _opened(exchange, response.status_code, response.raw)
-            self._mocked = opened, iter(())  # it is closed, whatever its head says
-            self._mocked = opened, decoded(exchange, opened)
+            self._mocked = opened, None  # it is closed, whatever its head says
+            self._mocked = opened, Body(exchange, opened)
 
-    async def _next(self) -> bytes | TransportFailure:
-        """Return the next piece, empty at the end of the body, or what went wrong."""
-        if self._mocked is None:
-            return await super()._next()
-        handled, (_, body) = sys.exception(), self._mocked
-        try:
-            return next(body, b"")
-        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
-            return self._failure(self._record, error, handled)
+    async def _read(self, exchange: Exchange) -> bytes:
+        """Return the next piece of the decoded body, or none at its end."""
+        opened, body = self._mocked or (None, None)
+        if opened is None or body is None:
+            return await super()._read(exchange)
+        pieces = cast("Iterator[bytes]", opened.pieces)
+
+        async def take() -> bytes | None:
+            return next(pieces, None)
+
+        return await body.read(take)
 
     def _prepared(self) -> _Prepared:
         prepared, request = _Prepared(self), self._request

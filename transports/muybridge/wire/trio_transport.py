@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import trio
 
+from muybridge.wire.exchange import Exchange
 from muybridge.wire.http1.byte_streams import Address, EventLoop
 from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport
@@ -57,6 +58,17 @@ class TrioLoop:
         with trio.CancelScope(deadline=trio.current_time() + seconds, shield=shielded):
             return await work
         raise TimeoutError(late)
+
+    async def unbroken(self, work: Coroutine[Any, Any, T], exchange: Exchange) -> T:
+        """Return what *work* returns; once the request begins, a cancellation waits."""
+        with trio.CancelScope(shield=exchange.begun) as scope:
+
+            def shield() -> None:
+                scope.shield = True
+
+            exchange.on_begin = shield
+            return await work
+        raise AssertionError("nobody cancels this scope")
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
         """Return the addresses of *host*."""

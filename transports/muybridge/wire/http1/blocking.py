@@ -1,7 +1,7 @@
 """HTTP/1.1 in blocking code: the conversation of the async transports, bound to sockets.
 
 The coroutines are the same, but their waits block the thread instead of suspending. So each runs
-from its start to its end in one step (`run`).
+from its start to its end in one step (`replies.run`).
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Self, TypeVar
 
 from muybridge.signals import raised_by_handler
 from muybridge.wire.http1.byte_streams import Address
 from muybridge.wire.http1.response import Reply
 from muybridge.wire.http1.socket_stream import open_socket
-from muybridge.wire.transport import TransportError
-from muybridge_protocol.http import TransportFailure
+from muybridge.wire.replies import BlockingFace
 
 T = TypeVar("T")
 
@@ -127,48 +125,14 @@ class BlockingLoop:
         return BlockingStream(sock)
 
 
-class BlockingReply(Reply):
+class BlockingReply(BlockingFace, Reply):
     """What a blocking `stream` returns. Coroutines that are run in one step may await it, too."""
 
     __slots__ = ()
 
-    def __enter__(self) -> Self:
-        failure = run(self._begin())
-        if failure is not None:
-            raise TransportError(failure)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
-
     def pieces(self) -> Self:
         """Return an iterator over the decoded body as it arrives; see `Reply.pieces`."""
         return self
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        piece = run(self._next())
-        if isinstance(piece, TransportFailure):
-            raise TransportError(piece)
-        if not piece:
-            raise StopIteration
-        return piece
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Return what *work* returns, whose waits block the thread."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return cast("T", end.value)
-    raise RuntimeError("a coroutine of blocking code has suspended: it awaited something")
 
 
 def _named(error: TimeoutError, late: str) -> TimeoutError:

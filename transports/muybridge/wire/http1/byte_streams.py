@@ -17,8 +17,10 @@ methods:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
+
+from muybridge.wire.exchange import Exchange
 
 T = TypeVar("T")
 
@@ -104,5 +106,16 @@ class EventLoop(Protocol):
 
         Raises:
             OSError: The connection could not be opened, or not in time.
+        """
+        ...
+
+
+class LibraryLoop(EventLoop, Protocol):
+    """An event loop on which an HTTP library does what `ByteStream` and `connect` do for ours."""
+
+    async def unbroken(self, work: Coroutine[Any, Any, T], exchange: Exchange) -> T:
+        """Return what *work* returns: a step of *exchange*, whose waits are the library's own.
+
+        A cancellation ends it as long as nothing is sent. Later, it waits for the end of *work*.
         """
         ...

@@ -81,13 +81,10 @@ async def connect(
     nearest = (host, origin.port)
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
-    found = numeric_addresses(*nearest)
-    if not found:
-        seconds, late = _limit(exchange, connect_timeout, "the name lookup took too long")
-        found = await loop.within(seconds, late, loop.look_up(*nearest))
-    addresses = [str(address[0]) for *_, address in found]
-    public = proxy is None and check_addresses(exchange.request, addresses)
-    exchange.phase = Phase.CONNECT
+    proxied = proxy is not None
+    found, public = await checked_addresses(
+        loop, exchange, nearest, connect_timeout, proxied=proxied
+    )
     stream = await first_that_answers(loop, found, connect_timeout, exchange)
     if ssl_context is None:
         return Connection(public, stream)
@@ -98,6 +95,39 @@ async def connect(
     except BaseException:
         stream.close()
         raise
+
+
+async def checked_addresses(
+    loop: EventLoop,
+    exchange: Exchange,
+    place: tuple[str, int],
+    most: float | None,
+    *,
+    proxied: bool,
+) -> tuple[Sequence[Address], bool]:
+    """Look up a host, and return its addresses, and whether all of them are known to be public.
+
+    The addresses of a proxy are not checked: it may be anywhere, and connects further by itself.
+
+    Args:
+        loop: The event loop.
+        exchange: The exchange that it is for.
+        place: Its name or address, and the port.
+        most: The most seconds that it may take, or None for the deadline alone.
+        proxied: Whether it is a proxy.
+
+    Raises:
+        Fault: The request must not go to one of them.
+        OSError: The name does not resolve, or not in time.
+    """
+    found = numeric_addresses(*place)
+    if not found:
+        seconds, late = _limit(exchange, most, "the name lookup took too long")
+        found = await loop.within(seconds, late, loop.look_up(*place))
+    addresses = [str(address[0]) for *_, address in found]
+    public = not proxied and check_addresses(exchange.request, addresses)
+    exchange.phase = Phase.CONNECT
+    return found, public
 
 
 async def first_that_answers(

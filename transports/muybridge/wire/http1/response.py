@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import re
 import ssl
-import sys
-from collections.abc import AsyncIterator, Iterable
-from types import TracebackType
-from typing import NoReturn, Self
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 import attrs
 
 from muybridge.wire._addressing import fields_to_send, request_head
-from muybridge.wire._network_errors import network_error
 from muybridge.wire.exchange import PIECE, TIME_IS_UP, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
 from muybridge.wire.http1.connections import Connection, connect
@@ -29,14 +26,14 @@ from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.second_response import refuse_second_response
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
-from muybridge.wire.transport import TransportError
-from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+from muybridge.wire.replies import AsyncFace, left_early
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
 
 _METHOD = re.compile(r"[A-Z]+")
 
 
 @attrs.define(eq=False, repr=False)
-class Reply:
+class Reply(AsyncFace):
     """What `stream` returns. Entering it sends the request, leaving it ends the exchange.
 
     Args:
@@ -59,32 +56,6 @@ class Reply:
     _route: Route[Connection] = attrs.field(init=False)
     _connection: Connection | None = attrs.field(default=None, init=False)
     _is_spare: bool = attrs.field(default=False, init=False)
-    _size: int = attrs.field(default=0, init=False)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} to {self._request!r}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
-
-    async def __aenter__(self) -> Self:
-        failure = await self._begin()
-        if failure is not None:
-            raise TransportError(failure)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
-
-    @property
-    def sent(self) -> bool:
-        """Whether any byte of the request may have been handed to the network."""
-        return self._exchange is not None and self._exchange.sent
 
     @property
     def head(self) -> HttpHead:
@@ -93,38 +64,12 @@ class Reply:
             raise RuntimeError("the exchange has not been entered")
         return self._reader.head
 
-    def pieces(self) -> AsyncIterator[bytes]:
-        """Return an iterator over the decoded body as it arrives.
-
-        Raises:
-            TransportError: While iterating: the body ended early, was malformed, stalled, missed
-                the deadline of the exchange, or exceeded the request's limit.
-        """
-        return self
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece = await self._next()
-        if isinstance(piece, TransportFailure):
-            raise TransportError(piece)
-        if not piece:
-            raise StopAsyncIteration
-        return piece
-
-    async def _begin(self) -> TransportFailure | None:
-        """Send the request and read the head of the response, or return what went wrong."""
-        handled = sys.exception()
+    def _ask(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        """Send the request, and read the head of the response."""
         self._reader = ResponseReader(self._request.method, paid=self._request.paid)
-        exchange = self._exchange = self._new_record()
-        try:
-            await self._ask(exchange, self._find_route())
-        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
-            return self._failure(exchange, error, handled)
-        return None
+        return self._send_to(self._find_route(), exchange)
 
-    async def _ask(self, exchange: Exchange, target: str) -> None:
+    async def _send_to(self, target: str, exchange: Exchange) -> None:
         """Connect, send the request, and read the head of the response."""
         await self._connect(exchange)
         is_shielded = self._request.shielded
@@ -134,22 +79,17 @@ class Reply:
         seconds, conversing = exchange.remaining(), self._converse(exchange, target)
         await self._loop.within(seconds, TIME_IS_UP, conversing, shielded=is_shielded)
 
-    async def _next(self) -> bytes | TransportFailure:
-        """Return the next piece, empty at the end of the body, or what went wrong."""
-        handled, reader, exchange = sys.exception(), self._reader, self._exchange
-        if exchange is None:
-            raise RuntimeError("the exchange has not been entered")
-        try:
-            while not reader.complete:
-                self._in_use()
-                if piece := reader.read():
-                    return self._counted(exchange, piece)
-                if not reader.complete:
-                    reader.feed(await self._receive_in_time(exchange))
-            if self._connection is not None:
-                self._finish(exchange)
-        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
-            return self._failure(exchange, error, handled)
+    async def _read(self, exchange: Exchange) -> bytes:
+        """Return the next piece of the decoded body, or none at its end."""
+        reader = self._reader
+        while not reader.complete:
+            self._in_use()
+            if piece := reader.read():
+                return exchange.pass_on(piece)
+            if not reader.complete:
+                reader.feed(await self._receive_in_time(exchange))
+        if self._connection is not None:
+            self._finish(exchange)
         return b""
 
     def _new_record(self) -> Exchange:
@@ -186,8 +126,7 @@ class Reply:
         while (head := self._reader.head) is None:
             receiving = self._receive(exchange) if within else self._receive_in_time(exchange)
             self._reader.feed(await receiving)
-        exchange.status, exchange.arrived = head.status, b""
-        exchange.phase = Phase.BODY
+        exchange.take_head(head.status)
 
     async def _send(self, exchange: Exchange, target: str) -> None:
         connection = self._in_use()
@@ -230,17 +169,9 @@ class Reply:
         late, shielded = "nothing arrived in time", self._request.shielded
         return await self._loop.within(seconds, late, receiving, shielded=shielded)
 
-    def _counted(self, exchange: Exchange, piece: bytes) -> bytes:
-        limit = self._request.body_limit
-        exchange.keep(piece)
-        self._size += len(piece)
-        if limit is not None and self._size > limit:
-            raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
-        return piece
-
     def _in_use(self) -> Connection:
         if self._connection is None:
-            raise Fault(Reason.CLOSED, "the exchange was left before its end")
+            raise left_early()
         return self._connection
 
     def _finish(self, exchange: Exchange) -> None:
@@ -258,14 +189,6 @@ class Reply:
             return self._in_use().stream.receive_nowait(PIECE)
         except OSError:
             return b""
-
-    def _failure(
-        self, exchange: Exchange, error: BaseException, handled: BaseException | None
-    ) -> TransportFailure:
-        """Return what *error* means for the exchange; raise it if it is not a network error."""
-        self._close()
-        failed = network_error(error, handled, any_library=exchange.any_library)
-        return exchange.failure(failed)
 
     def _close(self) -> None:
         self._authorization = None
