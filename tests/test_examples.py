@@ -111,7 +111,8 @@ def test_quoted_code(page: Path) -> None:
     )
     wire = ROOT / "transports" / "muybridge" / "wire"
     modules = [wire / f"{name}.py" for name in ("transport", "async_transport", "httpx2_transport")]
-    modules.append(ROOT / "tests" / "testing" / "on_pycurl.py")
+    examples = ROOT / "tests" / "testing"
+    modules += [examples / f"{name}.py" for name in ("on_pycurl", "on_aiohttp")]
     code = "\n".join(module.read_text(encoding="utf-8") for module in modules)
     assert [quote for quote in quotes if quote not in code] == []
 

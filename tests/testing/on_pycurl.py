@@ -5,12 +5,12 @@ from __future__ import annotations
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 import pycurl
 
 from muybridge.wire import building
-from muybridge_protocol.http import HttpHead, HttpRequest, Reason
+from muybridge_protocol.http import HttpRequest, Reason
 
 _REASONS = {
     pycurl.E_COULDNT_CONNECT: Reason.REFUSED,
@@ -71,10 +71,9 @@ class Conversation:
 
     def __init__(self, exchange: building.Exchange, options: dict[int, object]) -> None:
         self._exchange, self._multi, self._curl = exchange, pycurl.CurlMulti(), pycurl.Curl()
-        self._arrived: deque[bytes] = deque()
-        self._lines: list[bytes] = []
-        self._head: HttpHead | None = None
-        self._pieces: deque[bytes] = deque()
+        self._lines: deque[bytes] = deque()
+        self._reader = building.ResponseReader(exchange.request.method)
+        self._body: deque[bytes] = deque()
         self._fault: building.Fault | None = None
         self._raised: BaseException | None = None
         self._ended = False
@@ -85,8 +84,8 @@ class Conversation:
             pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
             pycurl.PREREQFUNCTION: self._kept(self._begin),
             # No Python runs in these two, so that no signal handler can raise within libcurl.
-            pycurl.HEADERFUNCTION: self._arrived.append,
-            pycurl.WRITEFUNCTION: self._pieces.append,
+            pycurl.HEADERFUNCTION: self._lines.append,
+            pycurl.WRITEFUNCTION: self._body.append,
         }
         for option, value in options.items():
             self._curl.setopt(option, value)
@@ -94,24 +93,25 @@ class Conversation:
 
     def open(self) -> building.Opened:
         """Send the request, and return its response once the head has arrived."""
-        try:
-            while self._head is None and not self._ended:
-                self._step()
-            if self._head is None:
-                raise self._fault or building.Fault(Reason.CLOSED)  # noqa: TRY301  closed as any other
-        except BaseException:
-            self._close()
-            raise
-        return building.Opened(self._head, self._body(), self._close)
+        pieces = self._pieces()
+        while self._reader.head is None:
+            if next(pieces, None) is None:
+                raise building.Fault(Reason.CLOSED)
+        return building.Opened(self._reader.head, pieces, pieces.close)
 
-    def _body(self) -> Iterator[bytes]:
-        while self._pieces or not self._ended:
-            if self._pieces:
-                yield self._pieces.popleft()
-            else:
-                self._step()
-        if self._fault is not None:
-            raise self._fault
+    def _pieces(self) -> Generator[bytes]:
+        """Yield the body, and b"" while nothing of it arrives; close libcurl in the end."""
+        try:
+            while (arrived := self._reader.head and self._body) or not self._ended:
+                if not arrived:
+                    self._step()
+                yield self._body.popleft() if arrived else b""
+            if self._fault is not None:
+                raise self._fault
+        finally:
+            self._multi.remove_handle(self._curl)
+            self._curl.close()
+            self._multi.close()
 
     def _step(self) -> None:
         """Let libcurl do what it can, and wait for the network if it can do nothing."""
@@ -119,8 +119,8 @@ class Conversation:
         _, running = self._multi.perform()
         if self._raised is not None:
             raise self._raised
-        while self._arrived:
-            self._take_line(self._arrived.popleft())
+        while self._lines and self._reader.head is None:  # trailers may follow the head
+            self._reader.feed(exchange.receive(self._lines.popleft()))
         seconds = exchange.awaiting() if exchange.sent else exchange.remaining()
         if exchange.sent:
             size = curl.getinfo(pycurl.REQUEST_SIZE) + curl.getinfo(pycurl.SIZE_UPLOAD_T)
@@ -128,13 +128,13 @@ class Conversation:
             self._limit_silence(
                 curl.getinfo(pycurl.HEADER_SIZE) + curl.getinfo(pycurl.SIZE_DOWNLOAD_T)
             )
-        if running and not self._pieces:
+        if running and not self._body:
             self._multi.select(min(seconds, _TURN))
         self._ended = not running
         for _, number, told in self._multi.info_read()[2]:
             reason = _REASONS.get(number, Reason.MALFORMED)
             if "unexpected eof" in told:  # TLS ended without a closing alert
-                reason = Reason.CLOSED if self._head is None else Reason.TRUNCATED
+                reason = Reason.TRUNCATED if self._reader.head else Reason.CLOSED
             self._fault = building.Fault(reason, f"libcurl reports error {number}")
 
     def _kept(self, callback: Callable[..., int]) -> Callable[..., int]:
@@ -162,20 +162,3 @@ class Conversation:
         self._exchange.begin()
         self._exchange.sent = True
         return pycurl.PREREQFUNC_OK
-
-    def _take_line(self, line: bytes) -> None:
-        """Take a line of a head, or of a trailer."""
-        self._exchange.receive(line)
-        self._lines.append(line.strip(b"\r\n"))
-        if self._head is None and not self._lines[-1]:
-            first, *fields = [text.decode("latin-1") for text in self._lines[:-1]]
-            self._lines.clear()
-            pairs = [field.partition(":") for field in fields]
-            headers = tuple((name, value.strip(" \t")) for name, _, value in pairs)
-            if (status := int(first.split(" ")[1])) >= 200:  # else another head follows
-                self._head = HttpHead(status, headers)
-
-    def _close(self) -> None:
-        self._multi.remove_handle(self._curl)
-        self._curl.close()
-        self._multi.close()

@@ -26,6 +26,7 @@ from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
 
+from .on_aiohttp import AiohttpTransport
 from .on_pycurl import PycurlTransport
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
@@ -99,6 +100,16 @@ class TestPycurlTransport(TransportConformance):
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> PycurlTransport:
         return PycurlTransport(ssl_context)
+
+
+class TestAiohttpTransport(AsyncTransportConformance):
+    """So does one on aiohttp."""
+
+    event_loop = "asyncio"
+    capabilities = Capabilities(keeps_alive=False, shows_tls_phase=False, detects_cut_tls=False)
+
+    def make_async_transport(self, ssl_context: ssl.SSLContext) -> AiohttpTransport:
+        return AiohttpTransport(ssl_context)
 
 
 class TestDocumentedTransport(TransportConformance):
