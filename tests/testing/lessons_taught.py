@@ -282,7 +282,6 @@ ROWS: list[Row] = [
     (sending.CutsBodies, "test_large_body", {}, ["1048576 bytes of the body", "65536 bytes"]),
     (sending.ExpectsContinue, "test_headers_and_body", {}, ["and no other", "b'expect'"]),
     (sending.NormalisesUrls, "test_request_line", {}, ["/a%2fb/%7Ec/", "normalisations"]),
-    (sending.CleansHeaders, "test_injection", {"bad": "\r\n"}, ["two requests in one"]),
     (sending.TriesOneAddress, "test_second_address", {}, ["127.0.0.2, which refuses", "in turn"]),
     (sending.OpensEachTime, "test_keep_alive", {}, ["4 connections", "given back to the pool"]),
     (sending.NeverCloses, "test_close", {}, ["the idle connection closed", "it is open"]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import netrc
 import os
-import re
 import socket
 import ssl
 from collections.abc import Generator
@@ -167,14 +166,6 @@ class NormalisesUrls(Wrong):
 
     def asked(self, request: HttpRequest) -> HttpRequest:
         return attrs.evolve(request, url=unquote(request.url))
-
-
-class CleansHeaders(Wrong):
-    """Takes what must not be in a header out of it, and sends the rest."""
-
-    def asked(self, request: HttpRequest) -> HttpRequest:
-        headers = [(name, re.sub(r"[^ -~]", "", value)) for name, value in request.headers]
-        return attrs.evolve(request, headers=tuple(headers))
 
 
 class TriesOneAddress(Wrong):
