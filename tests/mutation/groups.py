@@ -214,6 +214,7 @@ _ALL = (
         "transports",
         (
             "muybridge.wire.exchange",
+            "muybridge.wire.replies",
             "muybridge.wire.building",
             "muybridge.wire.requests_transport",
             "muybridge.wire.http1.blocking",
@@ -224,6 +225,7 @@ _ALL = (
             "muybridge.wire.http1.socket_stream",
             "muybridge.wire.http1.tls",
             "muybridge.wire.trio_transport",
+            "muybridge.wire.asyncio_shields",
             "muybridge.wire.asyncio_transport",
         ),
         (
@@ -513,7 +515,7 @@ EQUIVALENT: dict[_Key, str] = {
                 ("repr=False", "repr=True"),
             ),
             *_swapped(
-                "muybridge.wire.asyncio_transport",
+                "muybridge.wire.asyncio_shields",
                 "absorbed: tuple[Any, ...] | None = attrs.field(default=None, init=False)",
                 ("init=False", "init=True"),
             ),

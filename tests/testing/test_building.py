@@ -239,6 +239,31 @@ def test_no_field_can_split_a_request(bad: str) -> None:
         assert bad not in failure.detail
 
 
+@each_loop
+def test_a_response_may_be_left(event_loop: EventLoop) -> None:
+    """The body of an exchange that is left early is closed at once, and not at some later time."""
+    closed: list[str] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"more"
+        finally:
+            closed.append("body")
+
+    async def send(exchange: Exchange, _: str | None) -> Opened:
+        exchange.begin()
+        return Opened(HttpHead(200), body(), lambda: closed.append("connection"))
+
+    async def call() -> None:
+        async with AsyncReply(send, Exchange(GET, 5.0), None, LOOPS[event_loop]) as reply:
+            assert await anext(reply.pieces()) == b"more"
+        assert closed == ["connection", "body"]
+
+    with thread_of(event_loop) as thread:
+        thread.run(call)
+
+
 class LibraryError(Exception):
     """What an HTTP library raises."""
 

@@ -3,9 +3,22 @@
 - Families take turns, so that no family waits for another. A family at its limit is skipped.
 - Within a family, creates and polls take turns.
 - A create begins only while fewer tasks are in progress than may be, of all families and of its
-  own. One that has begun keeps its place until its task ends, so its retries wait for nobody.
+  own. One that has begun keeps its place until its task ends, so its retries wait for nobody: they
+  stand in front of the creates that have not begun.
 - Of two polls, the one whose result expires sooner goes first. But no poll is delayed for longer
   than `SHARE` of its result's remaining time, so that none of them starves.
+
+A member is in exactly one place: in the heap of those that wait for their time, or in its lane,
+among the creates or the polls, or under way. `wake` moves it from the first to the second, `next`
+from there to the third, and `rest` back to the first.
+
+One number orders the polls: the time at which a poll fell due, plus its patience. It never changes
+while the poll waits. So urgent polls overtake patient ones, but every poll's turn comes. Sorting by
+expiry alone would starve results that live long. Sorting by due time alone would let a result that
+expires in a minute wait behind a thousand that have a day.
+
+A million polls may fall due at the same time. To move all of them in one step would take seconds.
+So once `WINDOW` polls are due, the others join them one at a time.
 
 This module only orders operations; `Fleet` runs them.
 """

@@ -19,11 +19,26 @@ one outcome, unless it is dropped. After `stop`, nothing more is sent, but paid 
 are still awaited, and `outstanding` lists what is left. As everywhere in the core, `now` is seconds
 on a monotonic clock.
 
+An operation goes through these states. Retries go back and forth between the middle two:
+
+    add(request) -> queued -> create under way <-> create at rest -> an error, or a task:
+    add(task) --------------> poll at rest <-> poll under way -----> a result, or an error
+
 `Create` and `Poll` alone decide what to retry and when. The fleet only chooses which of those that
 are due goes first: families take turns, creates and polls take turns, and results that expire
 sooner go first (`fairness`). After a 429 or a `Retry-After` all of them wait, and after an outage
 the polls that have piled up are spread over their interval (`throttle`). There may be a million
 tasks, so an operation at rest keeps no record of the service.
+
+`next_action` asks these questions in this order:
+
+1. Is there an outcome? It may have an id, and must reach its user before anything else is sent.
+2. Is the fleet stopped? Then only paid requests are awaited. Polls can be repeated later.
+3. Is there a free connection? If not, the next event is the end of an exchange: `Busy`.
+4. May anything be sent (`throttle`, `allowance`)? If not, the next event is a moment: `Wait`.
+   `Busy` would be wrong here. If nothing is under way, the driver would sleep forever.
+5. Whose turn is it? The operation may turn out not to be due, because others have polled its task,
+   or because the polls are being spread after an outage. Then the next one is asked.
 
 `concurrency` limits the tasks in progress, each from its create to its end: when one has ended, the
 next request is created. A task that is added is in progress at the service already. So it counts,

@@ -13,6 +13,16 @@ The rule is as follows, and the names below are its data:
 - Otherwise an id is not that of a task: it may be that of the request.
 
 Objects count in UTF-8, UTF-16 and UTF-32, and also in JSON that is the text of other JSON.
+
+The two possible mistakes differ in cost. If a task is seen where there is none, a person searches
+an account in vain. If a task is overlooked, a create is sent and paid for twice. So doubt counts as
+a task. But nearly every error has the id of its request, and if that counted, no 429 could be
+retried. Therefore an id under any other name counts only beside a state that no error has.
+
+Outer objects go before inner ones, because an inner id may be that of an asset or of another task.
+A truncated or malformed body has no objects. There, ids and states are found by their names, and
+their depth by counting brackets. Brackets within texts must not count: they would make the id of
+the task itself seem to be an inner one.
 """
 
 from __future__ import annotations

@@ -5,8 +5,23 @@ array of objects, `{` begins JSON objects one after another, with or without com
 else is server-sent events as in the WHATWG standard. A payload is unparsed JSON, `DONE`, or an
 `ErrorEvent`. Parsing it is up to `StreamReader`.
 
-The body arrives in pieces that may be cut anywhere, so a parser keeps the line or the object that
-is still incomplete, and the events must not depend on the cuts.
+The body arrives in pieces that may be cut anywhere: between CR and LF, within a character, after
+the backslash of an escape. So a parser keeps the line or the object that is still incomplete, and
+the events must not depend on the cuts.
+
+Everything that arrives has been paid for. So a parser drops nothing that may be an event:
+
+- Events before an error are yielded before it is raised, and the error has the rest of the piece.
+- An event without the blank line that completes it is yielded at the end of the body, and
+  `unfinished` says so. Whether the text is whole is decided by the protocol, not here.
+- Services report an error in the middle of a stream in many layouts: as an event named `error`, in
+  a field `error`, or as bare JSON on one line or several. The standard ignores lines without a
+  field name, so such a stream would seem to end without an error. Lines that look like JSON are
+  therefore read as JSON.
+
+To find where an object ends, it is enough to count braces outside of strings. Only escapes make
+strings difficult. They are overwritten first, in a copy of the same length: then each remaining
+quote begins or ends a string, and positions are those of the original.
 
 Inline pictures make events of many MiB normal. So the cost is linear in the size of the body,
 however it is cut, the C methods of `bytes` skip long strings, and at most one event is kept. While

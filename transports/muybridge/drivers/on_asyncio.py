@@ -1,24 +1,30 @@
 """The runtime of asyncio: workers are tasks, and paid exchanges have a task of their own.
 
-asyncio has no shield that holds. `Task.cancel` raises `CancelledError` at whatever the task awaits,
-and `asyncio.timeout`, `wait_for`, `TaskGroup` and Ctrl-C all use it. anyio's scopes call it
-at each turn of the event loop, unless a scope of ours is in between. So whatever must not be cut
-short runs in a task or a thread of its own, which nobody else cancels, and the caller waits for its
-end, however often it is cancelled meanwhile (`_outlast`). The first cancellation is kept and raised
-afterwards, unchanged. It is never uncounted (`Task.uncancel`): whoever asked for it recognizes it
-by that count.
+asyncio has no shield that holds (`wire.asyncio_shields` says why, and what holds instead). So
+whatever must not be cut short runs in a task or a thread of its own, which nobody else cancels, and
+the caller waits for its end, however often it is cancelled meanwhile (`outlast`). The first
+cancellation is kept and raised afterwards, unchanged. It is never uncounted (`Task.uncancel`):
+whoever asked for it recognizes it by that count.
+
+The transport needs a shield as well, although a paid exchange has a task of its own: `asyncio.run`
+cancels *every* task at its end, ours included. So the connection absorbs cancellations from the
+first byte on. Neither of the two shields replaces the other: the transport's protects the response,
+and this one protects what the driver does with it.
+
+What can happen to a paid exchange, and what `unbroken` does:
+
+- The caller is cancelled before the first byte: the exchange is cancelled, and nothing was sent.
+- The caller is cancelled later: the cancellation waits for `raise_cancellation`, which comes after
+  the id has its place.
+- The exchange's own task is cancelled, by the end of `asyncio.run`: our transport reads on.
+  Another library's stops, and the create is ambiguous.
+- The caller's coroutine is closed, because its event loop is: nobody can wait. If the loop still
+  runs, a task without a caller takes the outcome (`conclude`). Otherwise, nothing can read the
+  response, and all that is left is to say so at the end of the program (`tell_abandoned`).
 
 A task that is cancelled before its first step never runs, and asyncio stops the whole event loop if
 a task ends with `KeyboardInterrupt` or `SystemExit`. Both would lose what a worker knows about
 money. So a team cancels only workers that have begun, and passes on what ends one itself.
-
-A transport needs a shield as well, although a paid exchange has a task of its own: `asyncio.run`
-cancels *every* task at its end, ours included. So the connection absorbs cancellations from the
-first byte on (`wire`), and neither of the two shields replaces the other.
-
-If the program's own tasks end this way, `asyncio.run` may close the event loop without waiting
-for anything. Nothing can read a response then. All that is left is to say so at the end of the
-program (`tell_abandoned`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from types import AsyncGeneratorType
 from typing import TypeVar, cast
 
 import attrs
@@ -71,7 +72,8 @@ class Opened:
     Args:
         head: Its status and headers.
         pieces: The body as it was transferred: without chunk framing, with its content coding.
-            For an `AsyncReply`, it is an async iterator.
+            For an `AsyncReply`, it is an async iterator. If that is a generator, it must not wait
+            for anything when it is closed.
         close: Ends the exchange at once, and waits for nothing. The connection returns to its pool
             if the whole body was read, and is closed otherwise.
         delimited: Whether *pieces* raises if the body is not as long as its headers say. Otherwise
@@ -274,6 +276,13 @@ class AsyncReply(AsyncFace, _LibraryReply):
         if not self._request.shielded:
             return await limited()
         return await self._loop.unbroken(limited(), self._record)
+
+    def _close(self) -> None:
+        pieces = None if self._opened is None else self._opened.pieces
+        super()._close()
+        # Trio warns about generators that are left to the garbage collector.
+        if isinstance(pieces, AsyncGeneratorType) and not pieces.ag_running:
+            run(pieces.aclose())
 
 
 def locate(request: HttpRequest) -> tuple[Origin, str]:

@@ -3,19 +3,27 @@
 Whether a paid request may be sent again depends on one fact: was any byte of it handed to the
 network? The exception that an HTTP library raises does not say. A handshake that hangs and a
 response that never comes are both read timeouts; a refused connection and a lost one are often
-the same class. So every transport keeps an `Exchange`, and each step is recorded here before it is
-taken: the phase, the first byte of the request, what arrived.
+the same class. So every transport keeps an `Exchange`, and records each step before it takes it:
 
-All transports share these rules:
+    RESOLVE -> CONNECT -> (PROXY) -> (TLS) -> begin -> SEND -> HEAD -> BODY
+    ------------- not sent -----------------> first byte ---- ambiguous ----> whole response
 
+The order of recording decides about money:
+
+- `begin` draws the line, and not the first write. A tunnel, a handshake and the preface of HTTP/2
+  are written before it, and are not part of the request.
+- `sent` becomes True *before* the bytes are handed over. A signal handler may raise between the
+  system call and the next line, and the record must never claim less than what happened. It is
+  undone only if the operating system reports that it took nothing (`took_nothing`). TLS never
+  reports that: it may have written a part.
 - Whatever arrives before the first byte of a request cannot be its response (`refuse_early_bytes`).
-- The request counts as sent as soon as its first byte is about to be handed over. This is undone
-  only if the operating system reports that it took nothing (`took_nothing`).
 - If sending fails, there may still be a response: a server that refuses a request early explains
   why, and then closes the connection. The error is kept, and counts only if no response arrives.
 - A refusal of a paid request counts only if nothing follows it (`refuse_second_response`).
-- All steps share one deadline. A server that sends a byte at a time cannot extend it.
-- A failure is described without keeping the exception: its text or its frames may show the key.
+
+Two more rules hold at every step. All steps share one deadline, so a server that sends a byte at a
+time cannot extend it. And a failure is described without keeping the exception, whose text or
+frames may show the key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The async transport on trio: binds the port of `http1.byte_streams` to trio."""
+"""The async transport on trio: binds the port of `http1.byte_streams` to trio.
+
+Trio's shields hold, so one scope is both the timeout and the shield. A cancellation that comes
+meanwhile is not lost: trio raises it at the task's next checkpoint outside.
+
+A shield must not be up before the first byte, when a cancellation still costs nothing. Our own
+exchange therefore enters it after it has connected. A library connects and sends in one call, so
+its scope begins without a shield, and `Exchange.begin` raises it.
+"""
 
 from __future__ import annotations
 

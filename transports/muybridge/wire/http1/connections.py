@@ -1,4 +1,12 @@
-"""Opening a connection, from the name lookup to the moment before the first byte of a request."""
+"""Opening a connection, from the name lookup to the moment before the first byte of a request.
+
+The order is a matter of safety. The name is looked up once, and all of its addresses are checked
+before any of them is connected to: a second lookup could give another answer (DNS rebinding). The
+proxy opens its tunnel before the TLS handshake, so it sees nothing of the request, and the protocol
+that the handshake agreed on is checked before the request is sent. Addresses are tried one after
+another, and only until one of them accepts the connection: after that, another address would be
+another server, and a failed handshake is the answer.
+"""
 
 from __future__ import annotations
 

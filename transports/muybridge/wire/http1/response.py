@@ -1,12 +1,23 @@
 """One exchange of the async transport: a request on its way, and its response.
 
-Everything that can fail is in `_begin` and `_next`, which return a failure instead of raising it.
-So no frame that knows the key, and no frame of a library, stays in a traceback. Exceptions that did
-not come from the network, such as a cancellation or one from a signal handler, propagate unchanged.
+It goes through these steps, each of which can fail:
 
-A shielded exchange can be cancelled up to the checkpoint right before its first byte. From then on
-every wait is shielded, and nothing can be cancelled between two waits. So the response of a paid
-request is read to its end or its timeout.
+    find the route -> take or open a connection -> checkpoint -> send -> read the head -> read on
+
+- Everything that can be refused without a connection is refused first: URL, headers, proxy.
+- A paid request never takes a connection that was used before (`Route.take`). On a new one, the
+  check for early bytes comes last, right before the first byte: the later, the more it sees.
+- A shielded exchange can be cancelled up to the checkpoint before its first byte. From then on
+  every wait is shielded, and nothing can be cancelled between two waits. So the response of a paid
+  request is read to its end or its timeout. Without the checkpoint, a task that was cancelled long
+  ago would still begin to send.
+- One limit bounds sending and the head together, not each read: limits cost time under trio.
+  The pieces of the body have one each, because the caller may pause between them.
+- A connection is kept only after a response that ended where its head says, and with nothing
+  behind it. Any doubt closes it: the next request would read what is left.
+
+`replies` has what it shares with the exchanges of other libraries: how a failure is returned, so
+that no frame that knows the key stays in a traceback.
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""TLS over a byte stream, with Python's own TLS engine, which does no I/O."""
+"""TLS over a byte stream, with Python's own TLS engine, which does no I/O.
+
+The TLS streams of event loops are not used: they read ahead, wait for the peer's closing alert, and
+take a missing alert for a proper end, or leave that to an option. Here, a missing alert is always
+an error (`ssl.SSLEOFError`), because whoever cuts the connection would otherwise decide where a
+body ends. If the head says where it ends, the exchange takes that error for the end of the
+connection.
+
+`send` encrypts and sends everything at once. A part of it may be on its way when that fails, so
+unlike a plain socket, TLS never proves that nothing was sent.
+"""
 
 from __future__ import annotations
 
