@@ -33,7 +33,7 @@ nitpick_ignore = [
     ("py:class", "Fields"),
     ("py:class", "muybridge.wire.http1.blocking.BlockingReply"),
     ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
-    ("py:class", "muybridge.wire.http1.byte_streams.LibraryLoop"),
+    ("py:class", "LibraryLoop"),
     ("py:class", "JsonObject"),
     ("py:class", "MediaFiles"),
     ("py:class", "muybridge_protocol.media.source.Fragments"),

@@ -250,6 +250,8 @@ def test_a_response_may_be_left(event_loop: EventLoop) -> None:
                 yield b"more"
         finally:
             closed.append("body")
+            await pause(event_loop)  # which it should not
+            closed.append("too late")
 
     async def send(exchange: Exchange, _: str | None) -> Opened:
         exchange.begin()

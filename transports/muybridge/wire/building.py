@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from types import AsyncGeneratorType
 from typing import TypeVar, cast
 
@@ -112,7 +113,7 @@ class Body:
         exchange.take_head(head.status)
 
     async def read(self, take: Callable[[], Awaitable[bytes | None]]) -> bytes:
-        """Return the next piece of the decoded body, at most `PIECE` bytes, or none at its end.
+        """Return the next piece of the decoded body, or none at its end.
 
         Args:
             take: Returns the next piece as it was transferred, or None at the end.
@@ -239,9 +240,10 @@ class Reply(BlockingFace, _LibraryReply):
 class AsyncReply(AsyncFace, _LibraryReply):
     """The async context that an async transport's `stream` returns; see `Reply`.
 
-    It also keeps the time: the exchange ends at its deadline, and if nothing arrives for
-    `HttpRequest.idle_timeout`. If the request is `shielded`, a cancellation waits for the end of
-    the response, once any of the request is sent; before that, it ends the exchange.
+    It also keeps the time: the exchange ends at its deadline, and no gap between pieces of the body
+    is longer than `HttpRequest.idle_timeout`. Until the head arrives, only the library knows the
+    gaps. If the request is `shielded`, a cancellation waits for the end of the response, once any
+    of the request is sent; before that, it ends the exchange.
 
     Args:
         send: As that of `Reply`, but a coroutine function.
@@ -282,7 +284,10 @@ class AsyncReply(AsyncFace, _LibraryReply):
         super()._close()
         # Trio warns about generators that are left to the garbage collector.
         if isinstance(pieces, AsyncGeneratorType) and not pieces.ag_running:
-            run(pieces.aclose())
+            closing = pieces.aclose()
+            with suppress(StopIteration):
+                closing.send(None)
+            closing.close()  # in case that it waits for something all the same
 
 
 def locate(request: HttpRequest) -> tuple[Origin, str]:
