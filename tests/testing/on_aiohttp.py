@@ -23,7 +23,9 @@ _exchange: ContextVar[building.Exchange] = ContextVar("_exchange")
 
 
 class AiohttpTransport:
-    """An `AsyncTransport` on aiohttp. Each request has its own connection.
+    """An `AsyncTransport` on aiohttp, for asyncio's own event loop.
+
+    Each request has its own connection.
 
     Args:
         ssl_context: The context for TLS connections.

@@ -481,7 +481,7 @@ class Fleet(Generic[K]):
                 return
             self._turns.move(member, operation.task.family)  # the poll may have revealed it
             if operation.deadline is not None:
-                wake = min(wake, operation.deadline)
+                wake = min(wake, operation.deadline)  # the wait ends there, even between two polls
             operation = _without_records(operation)
         member.operation = operation
         self._turns.rest(member, wake, now)

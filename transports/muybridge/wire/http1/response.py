@@ -172,7 +172,7 @@ class Reply(AsyncFace):
         except ssl.SSLEOFError:
             if self._reader.ends_with_connection:
                 raise Fault(Reason.TRUNCATED, "TLS ended without a closing alert") from None
-            data = b""
+            data = b""  # the reader knows whether this is the end of the response
         return exchange.receive(data)
 
     async def _receive_in_time(self, exchange: Exchange) -> bytes:
