@@ -378,7 +378,6 @@ ROWS: list[Row] = [
     (naive.OnRequests, "test_netrc", {}, ["no Authorization"]),
     (naive.OnRequests, "test_cookies", {}, ["no Cookie in the second request"]),
     (naive.OnRequests, "test_authorities_of_the_environment", {}, ["status 200"]),
-    (naive.OnRequests, "test_headers_and_body", {}, ["python-requests"]),
     (
         naive.OnUrllib,
         "test_redirect_to_another_host",
