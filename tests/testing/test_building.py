@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import socket
@@ -117,6 +118,12 @@ GET = HttpRequest(method="GET", url="http://service.test/")
 POST = HttpRequest(method="POST", url="http://service.test/", body=b"{}", paid=True)
 
 
+class LibraryError(Exception):
+    """What an HTTP library raises."""
+
+    __module__ = "some_library.errors"
+
+
 @each_loop
 def test_an_async_body_is_checked_as_well(event_loop: EventLoop) -> None:
     """A body of an async library is decoded, limited, and compared with its length."""
@@ -192,6 +199,42 @@ def test_the_end_of_asyncio_run_leaves_a_create_in_doubt() -> None:
     assert [error.failure.sent for error in outcomes] == [True]
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["passed on", "turned into an error"])
+def test_a_cancellation_comes_out_as_it_was_requested(
+    caplog: pytest.LogCaptureFixture, *, turned: bool
+) -> None:
+    """Before the first byte, a library ends by the cancellation, or by an error of its own."""
+    caught: list[asyncio.CancelledError] = []
+
+    async def send(_: Exchange, __: str | None) -> Opened:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if turned:
+                raise LibraryError from None
+            raise
+        raise AssertionError
+
+    async def call() -> None:
+        try:
+            async with AsyncReply(send, Exchange(POST, 60.0), None, LOOPS["asyncio"]):
+                pass
+        except asyncio.CancelledError as error:
+            caught.append(error)
+
+    async def main() -> None:
+        task = asyncio.create_task(call())
+        await pause("asyncio")
+        task.cancel("enough")
+        await task
+
+    asyncio.run(main())
+    gc.collect()
+    assert [error.args for error in caught] == [("enough",)]
+    assert isinstance(caught[0].__cause__, LibraryError) is turned
+    assert caplog.messages == []  # a task's error that nobody retrieves is logged
+
+
 @each_loop
 def test_a_lookup_ends_in_time(event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name lookup that the operating system does not end is a timeout, and nothing is sent."""
@@ -264,12 +307,6 @@ def test_a_response_may_be_left(event_loop: EventLoop) -> None:
 
     with thread_of(event_loop) as thread:
         thread.run(call)
-
-
-class LibraryError(Exception):
-    """What an HTTP library raises."""
-
-    __module__ = "some_library.errors"
 
 
 class LibraryAttributeError(AttributeError):
