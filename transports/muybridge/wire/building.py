@@ -92,7 +92,7 @@ class Body:
 
     Args:
         exchange: The record of the exchange. Making a `Body` records that the head has arrived.
-        opened: The response, whose head it takes.
+        opened: The response.
 
     Raises:
         Fault: The headers leave in doubt where the body ends, or the response to a paid request
@@ -100,6 +100,7 @@ class Body:
     """
 
     def __init__(self, exchange: Exchange, opened: Opened) -> None:
+        self.opened: Opened = opened
         self._exchange = exchange
         self._missing: int | None = None
         self._is_chunked = False
@@ -182,10 +183,10 @@ class _LibraryReply(BaseReply):
     async def _read(self, exchange: Exchange) -> bytes:
         if self._ended:
             return b""
-        opened, body = self._opened, self._body
-        if opened is None or body is None:
+        body = self._body
+        if body is None:
             raise left_early()
-        piece = await body.read(lambda: self._take(opened))
+        piece = await body.read(lambda: self._take(body.opened))
         if not piece:
             refuse_second_response(exchange, lambda: unread_bytes(exchange.sock))
             self._ended = True

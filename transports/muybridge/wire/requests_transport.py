@@ -107,13 +107,14 @@ class _Reply(BlockingReply):
     """What sends it."""
     _record: _Record
     _given: Mapping[str, str]
-    _mocked: tuple[Opened, Body | None] | None = None
-    """The response that did not arrive on a connection of ours, and its body."""
+    _mocked: Opened | None = None
+    """The response, if it did not arrive on a connection of ours."""
+    _mocked_body: Body | None = None
 
     @property
     def head(self) -> HttpHead:
         """The status line and headers."""
-        return super().head if self._mocked is None else self._mocked[0].head
+        return super().head if self._mocked is None else self._mocked.head
 
     def pool(self) -> urllib3.HTTPConnectionPool:
         """Return what requests sends on: a pool whose only connection is this exchange."""
@@ -161,16 +162,15 @@ class _Reply(BlockingReply):
             proxies={},
         )
         if self._record.intercepted:
-            opened = _opened(exchange, response.status_code, response.raw)
-            self._mocked = opened, None  # it is closed, whatever its head says
-            self._mocked = opened, Body(exchange, opened)
+            self._mocked = _opened(exchange, response.status_code, response.raw)
+            self._mocked_body = Body(exchange, self._mocked)
 
     async def _read(self, exchange: Exchange) -> bytes:
         """Return the next piece of the decoded body, or none at its end."""
-        opened, body = self._mocked or (None, None)
-        if opened is None or body is None:
+        body = self._mocked_body
+        if body is None:
             return await super()._read(exchange)
-        pieces = cast("Iterator[bytes]", opened.pieces)
+        pieces = cast("Iterator[bytes]", body.opened.pieces)
 
         async def take() -> bytes | None:
             return next(pieces, None)
@@ -197,7 +197,7 @@ class _Reply(BlockingReply):
 
     def _close(self) -> None:
         if self._mocked is not None:
-            self._mocked[0].close()
+            self._mocked.close()
         super()._close()
 
 
