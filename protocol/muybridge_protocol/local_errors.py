@@ -87,7 +87,23 @@ class PollingTooOften(UserWarning):
 
 
 class LocalError(MuybridgeError, ValueError):
-    """The mistake was found on this machine, and nothing was sent."""
+    """The mistake was found on this machine, and nothing was sent.
+
+    Args:
+        parts: The message: texts, and the remedies among them.
+        accepted: What would be accepted instead, or "" if the message says it.
+    """
+
+    def __init__(self, *parts: Any, accepted: str = "") -> None:
+        super().__init__(*parts)
+        self.accepted = accepted
+
+    def describe(self, face: Face = in_python) -> str:
+        """Return what happened and what to do, in the words of *face*."""
+        if not self.accepted:
+            return super().describe(face)
+        what, *remedies = self.args
+        return message((f"{what}; {self.accepted}", *remedies), face)
 
 
 class InvalidRequest(LocalError):

@@ -22,9 +22,9 @@ import attrs
 
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.families.docstrings import whole_docstring
-from muybridge_protocol.families.family import Family, Unlisted, any_link
+from muybridge_protocol.families.family import Family, Unlisted, any_link, named
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.families.naming import problems_of_names, python_names, with_names
+from muybridge_protocol.families.naming import problems_of_names
 from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest, UnknownFamily
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.json_value import JsonValue
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates.estimate import Estimate
     from muybridge_protocol.estimates.price_list import PriceList
     from muybridge_protocol.estimates.quantities import Quantities
-    from muybridge_protocol.rules.relations import Alias
+    from muybridge_protocol.rules.relations import Alias, Naming
 
 
 _LONGEST_NAME = 255
@@ -111,11 +111,11 @@ class MediaRequest(JsonValue):
             plain = field.kind.plain(value)
             if plain is not value:
                 object.__setattr__(self, field.name, plain)
-        report = family.check(self._body(), extra=self.extra, own=any_link)
-        problems = report.problems or self._problems_of_files()
+        name = family.python_name
+        report = family.check(self._body(), extra=self.extra, own=any_link, name=name)
+        problems = report.problems or tuple(named(self._problems_of_files(), name))
         if problems:
-            told = with_loading(problems, family, IN_PYTHON)
-            raise InvalidRequest(family.name, with_names(told, python_names(family)))
+            raise InvalidRequest(family.name, with_loading(problems, family, IN_PYTHON, name))
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
@@ -330,7 +330,7 @@ def _as_json(value: object) -> object:
 
 
 def with_loading(
-    problems: Iterable[Problem], family: Family, forms: FileForms
+    problems: Iterable[Problem], family: Family, forms: FileForms, name: Naming = str
 ) -> tuple[Problem, ...]:
     """Return *problems*, with how to send a file where a field seems to have a file's name.
 
@@ -338,6 +338,7 @@ def with_loading(
         problems: What is wrong with a request.
         family: The request's family.
         forms: How a file is written in the request.
+        name: Returns what the caller calls a field.
     """
 
     def told(problem: Problem) -> Problem:
@@ -345,15 +346,15 @@ def with_loading(
             found = file_text(problem.value)
             if found is None:  # it was found in the file system
                 return problem
-            return attrs.evolve(problem, accepted=family.instead_of_text(found, forms))
+            return attrs.evolve(problem, accepted=family.instead_of_text(found, forms, name))
         field = family.field(problem.field)
         rules = field.rules if field is not None and problem.rule == MediaUrl.name else ()
         items = problem.value if is_array(problem.value) else (problem.value,)
         for rule in rules:
             if isinstance(rule, MediaUrl) and rule.base64:
-                for name in filter(_may_name_file, items):
-                    if rule.complaint(name):
-                        line = forms.file(typing.cast("str", name).removeprefix("@"))
+                for item in filter(_may_name_file, items):
+                    if rule.complaint(item):
+                        line = forms.file(typing.cast("str", item).removeprefix("@"))
                         accepted = f"{problem.accepted}; for a local file, {line}"
                         return attrs.evolve(problem, accepted=accepted)
         return problem
