@@ -40,7 +40,15 @@ from muybridge_protocol.local_errors import (
     WrongSuffix,
 )
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
+from muybridge_protocol.remedies import (
+    Charged,
+    Face,
+    Remedy,
+    RemedyKind,
+    as_sentence,
+    in_python,
+    message,
+)
 from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
@@ -200,7 +208,7 @@ class NotSent(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-        return f"The request could not be sent{attempts}: {self.failure}."
+        return as_sentence(f"The request could not be sent{attempts}: {self.failure}")
 
     def _facts(self) -> tuple[str, ...]:
         return ("Nothing was charged.",)
@@ -225,7 +233,9 @@ class OverBudget(NotSent):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The request was not sent, because it is over budget: {self.failure.detail}."
+        return as_sentence(
+            f"The request was not sent, because it is over budget: {self.failure.detail}"
+        )
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return ()  # the detail says it
@@ -250,7 +260,7 @@ class Refused(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         said = f": {self.message}" if self.message else ""
-        return f"The service refused the request with status {self.status}{said}."
+        return as_sentence(f"The service refused the request with status {self.status}{said}")
 
 
 class Unauthorized(Refused):
@@ -312,10 +322,11 @@ class CreateAmbiguous(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return (
-            f"The request may have been accepted and charged, but the response is missing or "
-            f"unusable: {self.reason}. It was not sent again."
+        lost = as_sentence(
+            "The request may have been accepted and charged, but the response is missing or "
+            f"unusable: {self.reason}"
         )
+        return f"{lost} It was not sent again."
 
     def _facts(self) -> tuple[str, ...]:
         if not self.candidate_id:
@@ -383,7 +394,7 @@ class TaskFailed(TaskEnded):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         reason = self.result.error or "no reason was given"
-        return f"Task {shown_id(self.result.id)} failed: {reason}."
+        return as_sentence(f"Task {shown_id(self.result.id)} failed: {reason}")
 
 
 class TaskCancelled(TaskEnded):
@@ -438,7 +449,7 @@ class ServiceUnreachable(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         length = f" for {shown_seconds(self.silent)}" if self.silent >= 1 else ""
-        return f"There was no valid response{length}: {self.reason}."
+        return as_sentence(f"There was no valid response{length}: {self.reason}")
 
 
 class TaskNotFound(Refused):
@@ -507,7 +518,7 @@ class ProtocolViolation(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The response violates the protocol: {self.reason}."
+        return as_sentence(f"The response violates the protocol: {self.reason}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -530,7 +541,9 @@ class AssetDeleteFailed(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         said = f": {self.msg}" if self.msg else ""
-        return f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}."
+        return as_sentence(
+            f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}"
+        )
 
 
 class AssetDeletePresumed(AssetDeleteFailed):
@@ -541,10 +554,10 @@ class AssetDeletePresumed(AssetDeleteFailed):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return (
+        said = f" {self.msg}" if self.msg else ""
+        return as_sentence(
             f"Asset {shown_id(self.asset_id)} may already be deleted: the response to an earlier "
-            f"attempt was lost, and the last one returned {self.code} {self.msg}".rstrip()
-            + "."
+            f"attempt was lost, and the last one returned {self.code}{said}"
         )
 
 
@@ -565,7 +578,9 @@ class AssetDeleteUnknown(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Asset {shown_id(self.asset_id)} may or may not be deleted: {self.reason}."
+        return as_sentence(
+            f"Asset {shown_id(self.asset_id)} may or may not be deleted: {self.reason}"
+        )
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -588,7 +603,7 @@ class DownloadFailed(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The download failed: {self.reason.removesuffix('.')}."
+        return as_sentence(f"The download failed: {self.reason}")
 
     def _facts(self) -> tuple[str, ...]:
         if self.lasting and not self.advice:

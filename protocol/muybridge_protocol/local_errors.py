@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from muybridge_protocol.problems import list_problems
+from muybridge_protocol.problems import heading, list_problems
 from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
 if TYPE_CHECKING:
@@ -130,10 +130,18 @@ class InvalidRequest(LocalError):
         offered = (remedy for problem in self.problems for remedy in problem.remedies)
         return (Remedy(kind=RemedyKind.FIX), *dict.fromkeys(offered))
 
+    @property
+    def heading(self) -> str:
+        """How many problems there are, as the first line of a message that lists them."""
+        return heading(len(self.problems), self._where)
+
     def describe(self, face: Face = in_python) -> str:
         """Return every problem, in the words of *face*."""
-        problems = [problem.describe(face) for problem in self.problems]
-        return list_problems(problems, f"the {self.family} request")
+        return list_problems([problem.describe(face) for problem in self.problems], self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"the {self.family} request"
 
 
 class UnknownFamily(LocalError):

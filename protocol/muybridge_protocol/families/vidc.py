@@ -38,8 +38,8 @@ VIDC = Family(
     resolution="varies",
     duration="3-15 s",
     media_rules=(
-        Each("The reference video", ("referenceVideos",), (Lasts(3, 10),)),
-        Unseen("The output has the duration and ratio of the reference video."),
+        Each("the reference video", ("referenceVideos",), (Lasts(3, 10),)),
+        Unseen("the output has the duration and ratio of the reference video"),
     ),
 )
 

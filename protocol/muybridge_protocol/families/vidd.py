@@ -39,7 +39,7 @@ VIDD = Family(
     resolution="1080p",
     duration="1-16 s",
     media_rules=(
-        Each("An image", ("first_image", "last_image"), (Formats(("JPEG", "PNG", "WebP")),)),
+        Each("an image", ("first_image", "last_image"), (Formats(("JPEG", "PNG", "WebP")),)),
     ),
 )
 

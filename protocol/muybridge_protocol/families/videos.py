@@ -43,8 +43,8 @@ VIDEOS = Family(
     resolution="720p",
     duration="4-15 s",
     media_rules=(
-        Each("Each reference image", ("referenceImages",), (Megabytes(20, fewer=True),)),
-        Each("Each reference video", ("referenceVideos",), (Resolution(720, 2160),)),
+        Each("each reference image", ("referenceImages",), (Megabytes(20, fewer=True),)),
+        Each("each reference video", ("referenceVideos",), (Resolution(720, 2160),)),
         Together(subject="reference videos", field="referenceVideos", seconds=15, megabytes=200),
     ),
 )

@@ -35,7 +35,7 @@ VIDR = Family(
     omits_error=True,
     media_rules=(
         Each(
-            "A reference image",
+            "a reference image",
             _REFERENCES,
             (
                 Orientation(
@@ -47,7 +47,7 @@ VIDR = Family(
             ),
         ),
         Unseen(
-            "A real portrait photograph as reference usually makes the generation fail.",
+            "a real portrait photograph as reference usually makes the generation fail",
             _REFERENCES,
         ),
     ),

@@ -64,21 +64,21 @@ VIDSB = Family(
     duration="4-15 s",
     makes_audio=True,
     media_rules=(
-        Each("An image", _IMAGES, (Formats(("JPEG", "PNG", "WebP", "BMP", "TIFF", "GIF")),)),
-        Each("An image", _IMAGES, (Edges(300, 6000), Proportion(0.4, 2.5))),
+        Each("an image", _IMAGES, (Formats(("JPEG", "PNG", "WebP", "BMP", "TIFF", "GIF")),)),
+        Each("an image", _IMAGES, (Edges(300, 6000), Proportion(0.4, 2.5))),
         Unseen(
-            "A reference image with human faces or virtual avatars must be an asset.",
+            "a reference image with human faces or virtual avatars must be an asset",
             ("referenceImages",),
         ),
-        Each("Each reference video", ("referenceVideos",), (Lines((480, 720)), Lasts(2, 15))),
+        Each("each reference video", ("referenceVideos",), (Lines((480, 720)), Lasts(2, 15))),
         Together(subject="reference videos", field="referenceVideos", seconds=15),
         Each(
-            "Each reference sound",
+            "each reference sound",
             ("referenceAudios",),
             (Formats(("WAV", "MP3")), Lasts(2, 15), Megabytes(15)),
         ),
         Together(subject="reference sounds", field="referenceAudios", seconds=15),
-        Unseen("The service chooses its backend model from the reference videos."),
+        Unseen("the service chooses its backend model from the reference videos"),
     ),
 )
 

@@ -13,6 +13,7 @@ from functools import partial
 from muybridge_protocol.families import Family, Field
 from muybridge_protocol.openapi.values import limits_schema, value_schema
 from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.remedies import as_sentence
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.schemas import any_of, model_among
 from muybridge_protocol.rules.values import PixelSize, ValueRule, both
@@ -54,8 +55,7 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
     yield f"{_wire_names(family, field.doc)}."
     for rule in field.rules:
         if isinstance(rule, MediaUrl | PixelSize):
-            accepted = rule.accepted.removeprefix("use ")
-            yield f"{accepted[0].upper()}{accepted[1:]}."
+            yield as_sentence(rule.form)
     for ineffective in family.ineffective:
         if ineffective.field == field.wire:
             yield f"It {ineffective.message()}."

@@ -348,8 +348,13 @@ class PixelSize:
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
+        return f"use {self.form}"
+
+    @property
+    def form(self) -> str:
+        """How an accepted value is written."""
         return (
-            f"use {{width}}x{{height}}: edges of at most {self.longest_edge} px, multiples of "
+            f"{{width}}x{{height}}: edges of at most {self.longest_edge} px, multiples of "
             f"{self.multiple_of}, at most {self.longest_ratio}:1, "
             f"{self.least_pixels} to {self.most_pixels} pixels in all"
         )

@@ -40,7 +40,7 @@ from muybridge_protocol.records.json import (
     read_event,
     readable,
 )
-from muybridge_protocol.remedies import Face, Remedy, RemedyKind, in_python
+from muybridge_protocol.remedies import Face, Remedy, RemedyKind, as_sentence, in_python
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import (
     DONE,
@@ -92,7 +92,7 @@ class StreamInterrupted(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The stream was cut off: {self.reason.removesuffix('.')}."
+        return as_sentence(f"The stream was cut off: {self.reason}")
 
     def about(self, face: Face = in_python) -> str:
         """Return what arrived and where it is, as a sentence."""

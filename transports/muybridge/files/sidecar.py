@@ -68,8 +68,8 @@ class SidecarFailed(DownloadFailed):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        reason = self.reason.removesuffix(".")
-        return f"{readable(str(self.path))} is saved, but its sidecar is not: {reason}."
+        path = readable(str(self.path))
+        return f"{path} is saved, but its sidecar is not: {self.reason}."
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return (Remedy(kind=RemedyKind.FIX), Remedy(kind=RemedyKind.WRITE_SIDECAR))
