@@ -62,7 +62,7 @@ def setting(
 
     Args:
         rules: What its value must satisfy, in addition to its annotated type.
-        doc: What it is for.
+        doc: What it is for. Other fields stand in it as `{name on the wire}`.
         wire: Its name on the wire, if that differs from the Python name.
         service_default: The service's default if it is not sent.
         default: None for an optional field.
@@ -179,7 +179,7 @@ class MediaRequest(JsonValue):
             return {"required": ["family"]}
         fields = cls.family.fields
         return {
-            "properties": {field.wire: {"description": field.doc} for field in fields},
+            "properties": {field.wire: {"description": field.text()} for field in fields},
             "required": [
                 field.wire for field in fields if field.required and field.wire != "model"
             ],
@@ -392,8 +392,7 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         family.tie_to(request, fields)
         _check_names(family)
         setattr(request, "__init__", _checking_names(family, request.__init__))  # noqa: B010  mypy knows no such assignment
-        if request.__doc__ is None:
-            request.__doc__ = whole_docstring(family)
+        request.__doc__ = whole_docstring(family)
         return request
 
     return decorate
@@ -486,6 +485,7 @@ def _check_names(family: Family) -> None:
     named = [wire for known in family.models for wire in (*known.limits, *known.defaults)]
     named += [name for alias in family.aliases for name in (alias.legacy, alias.field)]
     named += [rule.field for rule in family.ineffective]
+    named += [name for field in family.fields for name in re.findall(r"{(\w+)}", field.doc)]
     for wire in named:
         if family.field(wire) is None:
             raise TypeError(f"{family.name}: there is no field {wire}")

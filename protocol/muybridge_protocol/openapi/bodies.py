@@ -6,7 +6,6 @@ in rules between fields, and a field counts as sent under its old name, too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -52,7 +51,7 @@ def _property(family: Family, field: Field) -> JsonObject:
 
 
 def _sentences(family: Family, field: Field) -> Iterator[str]:
-    yield f"{_wire_names(family, field.doc)}."
+    yield f"{field.text()}."
     for rule in field.rules:
         if isinstance(rule, MediaUrl | PixelSize):
             yield as_sentence(rule.form)
@@ -69,14 +68,6 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
             about = "; ".join(filter(None, (model.note, billing)))
             if about:
                 yield f"`{model.name}`: {about}."
-
-
-def _wire_names(family: Family, doc: str) -> str:
-    """Return *doc*, which calls fields by their Python names, with those on the wire."""
-    for field in family.fields:
-        if field.name != field.wire:
-            doc = re.sub(rf"\b{field.name}\b", field.wire, doc)
-    return doc
 
 
 # Rules for single models.
