@@ -637,6 +637,10 @@ class LinkExpired(DownloadFailed):
 class NotCompleted(DownloadFailed):
     """The task is not completed yet, so that there is nothing to download."""
 
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        return as_sentence(f"There is nothing to download yet: {self.reason}")
+
     def _remedies(self) -> tuple[Remedy, ...]:
         task = "" if self.task is None else self.task.reference
         return (Remedy(kind=RemedyKind.AWAIT_RESULT, task=task),)

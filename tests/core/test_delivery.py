@@ -1397,7 +1397,7 @@ def every_error() -> list[ServiceError]:
             (text_call, [lost()]),
         ]
     ]
-    return [*found, errors.NotCompleted(reason="the task is not completed yet (status queued)")]
+    return [*found, errors.NotCompleted(reason="the task is queued")]
 
 
 def test_every_error_after_a_create_carries_the_task() -> None:

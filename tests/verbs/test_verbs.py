@@ -131,7 +131,7 @@ def test_nothing_is_downloaded_too_soon(client: muybridge.Client) -> None:
     """A task that is in progress is an error with the task, and not a wait."""
     slow = muybridge.ImgbRequest(model="imgb-2", prompt="A horse [slow:100]")
     task = generation.create(client, slow)
-    with pytest.raises(generation.NotCompleted) as caught:
+    with pytest.raises(muybridge.NotCompleted) as caught:
         generation.download(client, task, "horse.png")
     assert caught.value.task == task
     assert not Path("horse.png").exists()

@@ -398,8 +398,7 @@ class Download(Operation[Saved]):
             if result.status == Status.CANCELLED:
                 return TaskCancelled(result=result, task=self.task)
             if result.status != Status.COMPLETED:
-                reason = f"the task is not completed yet (status {result.status})"
-                return NotCompleted(reason=reason, task=self.task)
+                return NotCompleted(reason=f"the task is {result.status}", task=self.task)
         return self._link_expired(f"the service has no link for it (status {result.status})")
 
     def _begin(self, head: HttpHead, now: float) -> Self:

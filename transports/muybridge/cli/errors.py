@@ -46,6 +46,7 @@ from muybridge_protocol.errors import (
     InvalidRequest,
     LocalError,
     MuybridgeError,
+    NotCompleted,
     NotSent,
     Refused,
     ServiceError,
@@ -84,6 +85,7 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     AssetDeleteUnknown: AMBIGUOUS,
     ServiceError: SAFE,
     DownloadFailed: NOT_SAVED,
+    NotCompleted: SAFE,
     OSError: NOT_SAVED,
 }
 """The exit code of each class of error; the most special class counts."""
