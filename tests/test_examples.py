@@ -39,10 +39,14 @@ def to_run(page: Path) -> object:
 
 
 def hurried(initialize: Callable[..., None]) -> Callable[..., None]:
-    """Return *initialize* with a short poll interval, unless the clock is the page's own."""
+    """Return *initialize* with a short poll interval, for all clients of the local service.
+
+    A client with a clock or transport of its page's own lives in virtual time, where polls are what
+    takes time.
+    """
 
     def init(self: object, *arguments: Any, **options: Any) -> None:
-        if "clock" not in options:
+        if not {"clock", "transport"} & options.keys():
             options.setdefault("poll_interval", 0.1)
         initialize(self, *arguments, **options)
 

@@ -413,11 +413,13 @@ class WaitTimeout(ServiceError):
         waited: Seconds waited.
         status: The last known status, or None.
         silent: Seconds since the last valid response, or None if the last poll got one.
+        reason: Why the last poll got none, in words.
     """
 
     waited: float
     status: str | None = None
     silent: float | None = None
+    reason: str = ""
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -425,8 +427,9 @@ class WaitTimeout(ServiceError):
         ended = f"The task did not end within {shown_seconds(self.waited)}{seen}"
         if self.silent is None:
             return f"{ended}."
-        silence = shown_seconds(self.silent)
-        return f"{ended}; the service gave no valid response for the last {silence}."
+        why = f": {self.reason}" if self.reason else ""
+        silence = f"{shown_seconds(self.silent)}{why}"
+        return as_sentence(f"{ended}; the service gave no valid response for the last {silence}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

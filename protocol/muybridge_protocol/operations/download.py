@@ -474,14 +474,16 @@ class Download(Operation[Saved]):
         if fruitless >= FRUITLESS_TRIES:
             return self._settle(self._error(reason))
         delay = max(backoff(self.seed, fruitless), min(at_least, LONGEST_WAIT))
+        due, event = now + delay, WillRetry("download", reason, delay, fruitless)
         stage = Stage.FETCHING if self.stage is Stage.READING else self.stage
         return attrs.evolve(
             self,
             stage=stage,
             fruitless=fruitless,
             furthest=max(self.furthest, self.part.offset),
-            due=now + delay,
-            events=(WillRetry("download", reason, delay, fruitless),),
+            due=due,
+            # The deadline comes first: nothing will be retried.
+            events=() if due >= self.deadline else (event,),
         )
 
     def _error(self, reason: str, status: int | None = None) -> ServiceError:
