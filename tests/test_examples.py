@@ -120,9 +120,9 @@ def test_quoted_code(page: Path) -> None:
     assert [quote for quote in quotes if quote not in code] == []
 
 
-def test_the_page_of_unchecked_rules_is_complete() -> None:
+def test_the_page_of_media_rules_is_complete() -> None:
     """The docs list the rules about the media itself for every family."""
-    page = (ROOT / "docs" / "unchecked.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "check-media.md").read_text(encoding="utf-8")
     for family in FAMILIES.values():
         for note in family.notes:
             assert f"- {note}" in page.replace("\n  ", " "), family.name
