@@ -25,6 +25,7 @@ from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.local_errors import (
+    FileNameWarning,
     IgnoredSetting,
     InvalidAddress,
     InvalidIdentifier,
@@ -33,11 +34,9 @@ from muybridge_protocol.local_errors import (
     InvalidToken,
     LocalError,
     MuybridgeError,
-    NameChanged,
     PlainHttpWarning,
     PollingTooOften,
     UnknownFamily,
-    WrongSuffix,
 )
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import (
@@ -56,10 +55,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AssetDeleteFailed",
-    "AssetDeletePresumed",
     "AssetDeleteUnknown",
     "CreateAmbiguous",
     "DownloadFailed",
+    "FileNameWarning",
     "Forbidden",
     "IgnoredSetting",
     "InvalidAddress",
@@ -70,7 +69,6 @@ __all__ = [
     "LinkExpired",
     "LocalError",
     "MuybridgeError",
-    "NameChanged",
     "NotCompleted",
     "NotSent",
     "OverBudget",
@@ -91,7 +89,6 @@ __all__ = [
     "Unauthorized",
     "UnknownFamily",
     "WaitTimeout",
-    "WrongSuffix",
 ]
 
 _SENTENCE_LIMIT = 2_000
@@ -549,21 +546,6 @@ class AssetDeleteFailed(ServiceError):
         )
 
 
-class AssetDeletePresumed(AssetDeleteFailed):
-    """The service did not delete the asset, but an earlier attempt may have deleted it.
-
-    The response to that attempt was lost.
-    """
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        said = f" {self.msg}" if self.msg else ""
-        return as_sentence(
-            f"Asset {shown_id(self.asset_id)} may already be deleted: the response to an earlier "
-            f"attempt was lost, and the last one returned {self.code}{said}"
-        )
-
-
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class AssetDeleteUnknown(ServiceError):
     """It is unknown whether the asset was deleted. Deleting it again is harmless.
@@ -571,6 +553,8 @@ class AssetDeleteUnknown(ServiceError):
     Args:
         asset_id: The asset's id.
         reason: What happened, in words.
+        likely: Whether it was probably deleted: the response to one attempt was lost, and a later
+            one was refused.
     """
 
     _charged = "no"
@@ -578,12 +562,12 @@ class AssetDeleteUnknown(ServiceError):
 
     asset_id: str
     reason: str
+    likely: bool = False
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return as_sentence(
-            f"Asset {shown_id(self.asset_id)} may or may not be deleted: {self.reason}"
-        )
+        state = "has probably been deleted" if self.likely else "may or may not be deleted"
+        return as_sentence(f"Asset {shown_id(self.asset_id)} {state}: {self.reason}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

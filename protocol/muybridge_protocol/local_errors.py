@@ -74,12 +74,11 @@ class PlainHttpWarning(UserWarning):
     """The API key is sent in clear text."""
 
 
-class NameChanged(UserWarning):
-    """A result was saved under another name, because a file has the given one already."""
+class FileNameWarning(UserWarning):
+    """A result was saved under another name than the given one, or under one that misleads.
 
-
-class WrongSuffix(UserWarning):
-    """A result was saved under a name whose suffix is that of another format."""
+    A file has the given name already, or the name's suffix is that of another format.
+    """
 
 
 class PollingTooOften(UserWarning):

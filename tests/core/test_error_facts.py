@@ -13,7 +13,7 @@ import pytest
 from muybridge.cli.errors import in_command
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
-    AssetDeletePresumed,
+    AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
     InvalidAddress,
@@ -159,7 +159,7 @@ def test_sentences_of_the_service_end_once(said: str, end: str) -> None:
         TaskFailed(result=result),
         Refused(status=400, message=said),
         AssetDeleteFailed(asset_id="asset-1", code="1", msg=said),
-        AssetDeletePresumed(asset_id="asset-1", code="1", msg=said),
+        AssetDeleteUnknown(asset_id="asset-1", reason=said),
         DownloadFailed(reason=said),
         ProtocolViolation(reason=said),
     ):

@@ -19,7 +19,7 @@ import muybridge.verbs
 from muybridge.local import LocalService
 from muybridge.verbs import catalogue, estimation, generation, text, validation
 from muybridge.verbs.media import completed
-from muybridge.verbs.request_files import FileUnreadable, Verdict
+from muybridge.verbs.request_files import Verdict
 from muybridge_protocol.families import FAMILIES
 from processes import environment
 
@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_read() -> None:
         def readline(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002  it fails
             raise OSError(5, "Input/output error")
 
-    with pytest.raises(FileUnreadable, match="Input/output error"):
+    with pytest.raises(muybridge.LocalError, match="Input/output error"):
         estimation.estimate(Failing())
 
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 
 from muybridge_protocol.media.found import Found
-from muybridge_protocol.media.source import Damaged, Source, Truncated, Window, exactly
+from muybridge_protocol.media.source import Damaged, Source, Window, exactly, truncation
 
 _MOST_BLOCKS = 64
 """Mebibytes of a JPEG that are searched for its end."""
@@ -27,7 +27,7 @@ def read_png(source: Source, found: Found) -> None:
 
     Raises:
         Damaged: It begins with another chunk than it must.
-        Truncated: It ends within a chunk.
+        Damaged: It ends within a chunk.
     """
     start = exactly(source, 8, 16)
     if start[4:8] != b"IHDR":
@@ -103,7 +103,7 @@ def _turned_by(note: Source) -> bool:
     try:
         at = len(_EXIF) if note.read(0, len(_EXIF)) == _EXIF else 0
         return _directory(Window(note, at)).get(_ORIENTATION, 1) in _TURNED
-    except (Damaged, Truncated):
+    except Damaged:
         return False
 
 
@@ -133,7 +133,7 @@ def read_webp(source: Source, found: Found) -> None:
 
     Raises:
         Damaged: Its first chunk is not one of the three that it may be.
-        Truncated: It is shorter than it says.
+        Damaged: It is shorter than it says.
     """
     start = exactly(source, 0, 30)
     chunk, data = start[12:16], start[20:]
@@ -149,7 +149,7 @@ def read_webp(source: Source, found: Found) -> None:
     found.put_size(width, height)
     end = int.from_bytes(start[4:8], "little") + 8
     if source.size is not None and source.size < end:
-        raise Truncated
+        raise truncation()
     if chunk == b"VP8X" and data[0] & _WEBP_NOTES:
         _read_webp_notes(source, end, found)
 

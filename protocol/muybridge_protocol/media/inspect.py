@@ -36,7 +36,6 @@ from muybridge_protocol.media.source import (
     Damaged,
     OutOfReach,
     Source,
-    Truncated,
     Window,
 )
 from muybridge_protocol.media.webm import read_webm
@@ -93,10 +92,11 @@ def inspect_media(source: Source) -> MediaFacts:
             reader(bounded, found)
         elif not defect:
             found.missing = "its headers are not read here"
-    except Truncated:
-        defect = "is truncated"
     except Damaged as error:
-        found.missing = f"its headers cannot be read: {error}"
+        if error.truncated:
+            defect = "is truncated"
+        else:
+            found.missing = f"its headers cannot be read: {error}"
     except OutOfReach as error:
         found.missing = str(error)
     facts = {field.name: getattr(found, field.name) for field in attrs.fields(Found)}

@@ -17,7 +17,7 @@ import attrs
 
 from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
+from muybridge_protocol.media.source import Damaged, Source, exactly, truncation
 
 _CLOSE = 1.0
 """Seconds by which the lengths of the movie and its video may differ. They always do a little."""
@@ -37,7 +37,7 @@ def read_mp4(source: Source, found: Found) -> None:
 
     Raises:
         Damaged: Its boxes contradict each other, or it has no header.
-        Truncated: It ends within its data, or before its header.
+        Damaged: It ends within its data, or before its header.
     """
     movie: _Box | None = None
     picture: _Box | None = None
@@ -46,7 +46,7 @@ def read_mp4(source: Source, found: Found) -> None:
     while True:
         try:
             box = next(boxes, None)
-        except (Damaged, Truncated):
+        except Damaged:
             if movie is None and picture is None:
                 raise
             break  # what stands behind the last box need not be one
@@ -62,13 +62,13 @@ def read_mp4(source: Source, found: Found) -> None:
             break
         is_cut = box.end is not None and source.size is not None and box.end > source.size
         if is_cut and box.name in _NEEDED:
-            raise Truncated
+            raise truncation()
     if picture is not None:
         _read_picture(source, picture, found)
     elif movie is not None:
         _read_movie(source, movie, found)
     elif has_data and found.kind is None:
-        raise Truncated
+        raise truncation()
     else:
         raise Damaged("it has no header")
 

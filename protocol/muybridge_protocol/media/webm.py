@@ -12,7 +12,7 @@ import attrs
 
 from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
+from muybridge_protocol.media.source import Damaged, Source, exactly, truncation
 
 _HEADER, _SEGMENT, _INFO, _TRACKS, _CLUSTER = (
     0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675,
@@ -40,7 +40,7 @@ def read_webm(source: Source, found: Found) -> None:
 
     Raises:
         Damaged: Its elements contradict each other.
-        Truncated: It is shorter than it says.
+        Damaged: It is shorter than it says.
     """
     outer = _elements(source, 0, None)
     header, segment = next(outer), next(outer, None)
@@ -62,7 +62,7 @@ def read_webm(source: Source, found: Found) -> None:
     if found.seconds is None:
         found.missing = "its header does not say how long it lasts"
     if source.size is not None and segment.end is not None and segment.end > source.size:
-        raise Truncated
+        raise truncation()
 
 
 def _elements(source: Source, offset: int, end: int | None) -> Iterator[_Element]:

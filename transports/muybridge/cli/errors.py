@@ -37,7 +37,6 @@ from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
 from muybridge.signals import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
-    AssetDeletePresumed,
     AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
@@ -81,7 +80,6 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     AssetDeleteFailed: NOT_SENT,
     CreateAmbiguous: AMBIGUOUS,
     StreamInterrupted: AMBIGUOUS,
-    AssetDeletePresumed: AMBIGUOUS,
     AssetDeleteUnknown: AMBIGUOUS,
     ServiceError: SAFE,
     DownloadFailed: NOT_SAVED,
