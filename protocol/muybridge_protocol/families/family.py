@@ -33,6 +33,7 @@ from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
     ModelName,
+    Naming,
     Notice,
     OneOf,
     Problem,
@@ -46,7 +47,7 @@ from muybridge_protocol.rules.values import (
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules.media import MediaRule
-    from muybridge_protocol.rules.relations import Alias, Ineffective, Naming, Relation
+    from muybridge_protocol.rules.relations import Alias, Ineffective, Relation
 
 HOUR = 3600
 DAY = 24 * HOUR

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from muybridge_protocol.media.inline import InlineMedia, file_within, link_of, load_line
@@ -12,15 +10,13 @@ from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
+    Naming,
     Problem,
     ValueRule,
     is_array,
     shown,
     with_article,
 )
-
-if TYPE_CHECKING:
-    from muybridge_protocol.rules.relations import Naming
 
 
 class _Names(dict[str, str]):

@@ -32,6 +32,7 @@ from muybridge_protocol.rules.files import FILE_TEXT, IN_PYTHON, FileForms, file
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
+    Naming,
     OneOf,
     Problem,
     ValueRule,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates.estimate import Estimate
     from muybridge_protocol.estimates.price_list import PriceList
     from muybridge_protocol.estimates.quantities import Quantities
-    from muybridge_protocol.rules.relations import Alias, Naming
+    from muybridge_protocol.rules.relations import Alias
 
 
 _LONGEST_NAME = 255

@@ -14,13 +14,10 @@ import attrs
 
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.schemas import all_of, any_of, model_among
-from muybridge_protocol.rules.values import Problem, both, either, is_array, shown
+from muybridge_protocol.rules.values import Naming, Problem, both, either, is_array, shown
 
 Values = Mapping[str, object]
 """The values that are set in a request, by wire name."""
-Naming = Callable[[str], str]
-"""Returns the name to show for a wire name."""
-
 
 Sent = Callable[[str], JsonObject]
 """Returns the schema of a body in which the field of a wire name is sent, and has an effect."""

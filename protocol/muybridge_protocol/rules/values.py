@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from numbers import Real
 from typing import ClassVar, Protocol, TypeGuard, cast
@@ -18,6 +18,9 @@ import attrs
 
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.remedies import Face, Remedy, advice, in_python
+
+Naming = Callable[[str], str]
+"""Returns the name to show for a field's name on the wire."""
 
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import attrs
 
@@ -17,10 +17,7 @@ from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.files import FileForms
-from muybridge_protocol.rules.values import Problem, Text, is_array, shown
-
-if TYPE_CHECKING:
-    from muybridge_protocol.rules.relations import Naming
+from muybridge_protocol.rules.values import Naming, Problem, Text, is_array, shown
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
