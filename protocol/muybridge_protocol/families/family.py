@@ -520,36 +520,36 @@ class Family:
         return f"this family takes no files{instead}"
 
     def problem_of_text(
-        self, wire: str, value: object, found: FileText | None = None, name: Naming = str
+        self, wire: str, value: object, file: FileText | None = None, name: Naming = str
     ) -> Problem | None:
         """Return the problem of the text *value* in the field *wire*, or None.
 
         Args:
             wire: The field's name on the wire.
             value: Its value.
-            found: The file that it is, or None to find that out.
+            file: The file that it is, or None to find that out.
             name: Returns what the caller calls a field.
         """
-        found = found or file_text(value)
-        if found is None:
+        file = file or file_text(value)
+        if file is None:
             return None
-        return problem_of(wire, str(value), found, self.instead_of_text(found, name=name))
+        return problem_of(wire, str(value), file, self.instead_of_text(file, name=name))
 
     def instead_of_text(
-        self, found: FileText, forms: FileForms = IN_PYTHON, name: Naming = str
+        self, file: FileText, forms: FileForms = IN_PYTHON, name: Naming = str
     ) -> str:
         """Return what to write in place of a text that is only a file.
 
         Args:
-            found: The file.
+            file: The file.
             forms: How it is written.
             name: Returns what the caller calls a field.
         """
         fields = self._fields_for_files(name)
         if not fields:
-            return instead_of(found, self._no_files(name), forms, loads=False)
-        form = "as" if found.path else "as a data: URI"
-        return instead_of(found, f"put it into {either(fields)}, {form}", forms)
+            return instead_of(file, self._no_files(name), forms, loads=False)
+        form = "as" if file.path else "as a data: URI"
+        return instead_of(file, f"put it into {either(fields)}, {form}", forms)
 
     def _problems_of_extra(self, extra: object) -> list[Problem]:
         if not isinstance(extra, Mapping):

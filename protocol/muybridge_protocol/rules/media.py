@@ -126,7 +126,7 @@ class Each:
     @property
     def sentence(self) -> str:
         """The rule as a sentence."""
-        return as_sentence(self._said(self.conditions))
+        return as_sentence(self._clause(self.conditions))
 
     def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:
         """Yield whether *media* of a request with *body* keep it."""
@@ -135,9 +135,9 @@ class Each:
                 continue
             for condition in self.conditions:
                 judged = condition.judge(medium.facts, body)
-                yield _finding(medium, self._said((condition,)), judged)
+                yield _finding(medium, self._clause((condition,)), judged)
 
-    def _said(self, conditions: Sequence[Condition]) -> str:
+    def _clause(self, conditions: Sequence[Condition]) -> str:
         return f"{self.subject} {both([condition.words for condition in conditions])}"
 
 
@@ -160,7 +160,7 @@ class Together:
     @property
     def sentence(self) -> str:
         """The rule as a sentence."""
-        return as_sentence(self._said(*filter(None, (self._length(), self._size()))))
+        return as_sentence(self._clause(*filter(None, (self._length(), self._size()))))
 
     def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:  # noqa: ARG002  holds for all
         """Yield whether *media* keep it."""
@@ -200,14 +200,14 @@ class Together:
     def _size(self) -> str:
         return "" if self.megabytes is None else f"have at most {self.megabytes} MB"
 
-    def _said(self, *parts: str) -> str:
+    def _clause(self, *parts: str) -> str:
         return f"all {self.subject} together {both(parts)}"
 
     def _finding(self, part: str, judged: Judgement) -> Finding:
         return Finding(
             field=self.field,
             index=None,
-            clause=self._said(part),
+            clause=self._clause(part),
             verdict=judged.verdict,
             why=judged.why,
         )

@@ -204,9 +204,9 @@ class Driver:
         return self.credentials.redact_response(end) if isinstance(end, HttpResponse) else end
 
 
-def _may_be_sent(stream: Stream | None, unless_told: bool = True) -> bool:  # noqa: FBT001, FBT002  as getattr has it
+def _may_be_sent(stream: Stream | None, default: bool = True) -> bool:  # noqa: FBT001, FBT002  as getattr has it
     """Whether any byte of a request may have been sent, as far as its *stream* tells."""
-    return bool(getattr(stream, "sent", unless_told))
+    return bool(getattr(stream, "sent", default))
 
 
 class Drive(Generic[Op]):

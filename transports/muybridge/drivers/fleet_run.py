@@ -226,7 +226,7 @@ class FleetRun:
             parts.append(
                 f"{len(tasks)} accepted and not ended; get the results with wait(id): {ids}"
             )
-        parts += [f"ended, but not yielded: {_told(outcome)}" for outcome in self.settled]
+        parts += [f"ended, but not yielded: {_summary(outcome)}" for outcome in self.settled]
         under_way = self.fleet.paid
         if under_way:
             parts.append(f"{under_way} under way, which may have been accepted: check your account")
@@ -258,7 +258,7 @@ def _task_of(work: MediaRequest | Task) -> Task:
     return Task(id="", family=work.family.name, requested_model=work.model_name)
 
 
-def _told(outcome: Outcome) -> str:
+def _summary(outcome: Outcome) -> str:
     name = (
         f"task {shown_id(outcome.task.id)}"
         if outcome.task is not None
