@@ -39,10 +39,14 @@ def to_run(page: Path) -> object:
 
 
 def hurried(initialize: Callable[..., None]) -> Callable[..., None]:
-    """Return *initialize* with a short poll interval, unless the clock is the page's own."""
+    """Return *initialize* with a short poll interval, for all clients of the local service.
+
+    A client with a clock or transport of its page's own lives in virtual time, where polls are what
+    takes time.
+    """
 
     def init(self: object, *arguments: Any, **options: Any) -> None:
-        if "clock" not in options:
+        if not {"clock", "transport"} & options.keys():
             options.setdefault("poll_interval", 0.1)
         initialize(self, *arguments, **options)
 
@@ -117,9 +121,9 @@ def test_quoted_code(page: Path) -> None:
     assert [quote for quote in quotes if quote not in code] == []
 
 
-def test_the_page_of_unchecked_rules_is_complete() -> None:
+def test_the_page_of_media_rules_is_complete() -> None:
     """The docs list the rules about the media itself for every family."""
-    page = (ROOT / "docs" / "unchecked.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "check-media.md").read_text(encoding="utf-8")
     for family in FAMILIES.values():
         for note in family.notes:
             assert f"- {note}" in page.replace("\n  ", " "), family.name

@@ -255,7 +255,7 @@ def test_docstring_is_made_from_the_rules(family: Family):
     text = " ".join((inspect.getdoc(family.request) or "").split())
     assert f"`POST {family.create_path}`" in text
     for field in family.fields:
-        assert f" {field.name}: {field.doc}" in text
+        assert f" {field.name}: {field.text(family.python_name)}" in text
     assert " extra: " in text
 
 

@@ -189,41 +189,41 @@ def fraction(seed: int) -> float:
 _MASK = (1 << 64) - 1
 
 
-def retry_after(reply: HttpResponse | HttpHead, wall: float | None = None) -> float | None:
+def retry_after(response: HttpResponse | HttpHead, wall: float | None = None) -> float | None:
     """Return the seconds that the response asks to wait, or None if it does not ask or is unclear.
 
     `Retry-After` is whole or decimal seconds, rounded up, or an HTTP date in any of its three
     forms. A date that is over when the response is sent is unclear. Of several, the longest counts.
 
     Args:
-        reply: The response.
+        response: The response.
         wall: Unix seconds, if they are known. A date is compared with the response's own `Date`,
             so that this machine's clock does not matter, or else with these.
     """
-    return max((seconds for seconds in _waits(reply, wall) if seconds is not None), default=None)
+    return max((seconds for seconds in _waits(response, wall) if seconds is not None), default=None)
 
 
-def asks_unclearly(reply: HttpResponse | HttpHead, wall: float | None = None) -> bool:
+def asks_unclearly(response: HttpResponse | HttpHead, wall: float | None = None) -> bool:
     """Whether the response asks to wait, but not in a way that can be read.
 
     A paid request is not repeated then, because any moment may be too early.
     """
-    return None in _waits(reply, wall)
+    return None in _waits(response, wall)
 
 
-def _waits(reply: HttpResponse | HttpHead, wall: float | None) -> list[float | None]:
+def _waits(response: HttpResponse | HttpHead, wall: float | None) -> list[float | None]:
     """Return the seconds that each `Retry-After` asks for, or None where that is unclear."""
     sent = wall
-    match [http_date(text, wall or 0.0) for text in _fields(reply, "date")]:
+    match [http_date(text, wall or 0.0) for text in _fields(response, "date")]:
         case [float() as date]:
             sent = date
         case _:  # of several, nobody knows which is right
             pass
-    return [_seconds(text, sent) for text in _fields(reply, "retry-after") if text]
+    return [_seconds(text, sent) for text in _fields(response, "retry-after") if text]
 
 
-def _fields(reply: HttpResponse | HttpHead, name: str) -> list[str]:
-    return [value.strip() for field, value in reply.headers if field.lower() == name]
+def _fields(response: HttpResponse | HttpHead, name: str) -> list[str]:
+    return [value.strip() for field, value in response.headers if field.lower() == name]
 
 
 def _seconds(asked: str, sent: float | None) -> float | None:

@@ -25,6 +25,7 @@ from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.local_errors import (
+    FileNameWarning,
     IgnoredSetting,
     InvalidAddress,
     InvalidIdentifier,
@@ -33,14 +34,20 @@ from muybridge_protocol.local_errors import (
     InvalidToken,
     LocalError,
     MuybridgeError,
-    NameChanged,
     PlainHttpWarning,
     PollingTooOften,
     UnknownFamily,
-    WrongSuffix,
 )
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
+from muybridge_protocol.remedies import (
+    Charged,
+    Face,
+    Remedy,
+    RemedyKind,
+    as_sentence,
+    in_python,
+    message,
+)
 from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
@@ -48,10 +55,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AssetDeleteFailed",
-    "AssetDeletePresumed",
     "AssetDeleteUnknown",
     "CreateAmbiguous",
     "DownloadFailed",
+    "FileNameWarning",
     "Forbidden",
     "IgnoredSetting",
     "InvalidAddress",
@@ -62,7 +69,6 @@ __all__ = [
     "LinkExpired",
     "LocalError",
     "MuybridgeError",
-    "NameChanged",
     "NotCompleted",
     "NotSent",
     "OverBudget",
@@ -83,7 +89,6 @@ __all__ = [
     "Unauthorized",
     "UnknownFamily",
     "WaitTimeout",
-    "WrongSuffix",
 ]
 
 _SENTENCE_LIMIT = 2_000
@@ -200,7 +205,7 @@ class NotSent(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-        return f"The request could not be sent{attempts}: {self.failure}."
+        return as_sentence(f"The request could not be sent{attempts}: {self.failure}")
 
     def _facts(self) -> tuple[str, ...]:
         return ("Nothing was charged.",)
@@ -225,7 +230,9 @@ class OverBudget(NotSent):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The request was not sent, because it is over budget: {self.failure.detail}."
+        return as_sentence(
+            f"The request was not sent, because it is over budget: {self.failure.detail}"
+        )
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return ()  # the detail says it
@@ -250,7 +257,7 @@ class Refused(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         said = f": {self.message}" if self.message else ""
-        return f"The service refused the request with status {self.status}{said}."
+        return as_sentence(f"The service refused the request with status {self.status}{said}")
 
 
 class Unauthorized(Refused):
@@ -312,10 +319,11 @@ class CreateAmbiguous(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return (
-            f"The request may have been accepted and charged, but the response is missing or "
-            f"unusable: {self.reason}. It was not sent again."
+        lost = as_sentence(
+            "The request may have been accepted and charged, but the response is missing or "
+            f"unusable: {self.reason}"
         )
+        return f"{lost} It was not sent again."
 
     def _facts(self) -> tuple[str, ...]:
         if not self.candidate_id:
@@ -383,7 +391,7 @@ class TaskFailed(TaskEnded):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         reason = self.result.error or "no reason was given"
-        return f"Task {shown_id(self.result.id)} failed: {reason}."
+        return as_sentence(f"Task {shown_id(self.result.id)} failed: {reason}")
 
 
 class TaskCancelled(TaskEnded):
@@ -402,11 +410,13 @@ class WaitTimeout(ServiceError):
         waited: Seconds waited.
         status: The last known status, or None.
         silent: Seconds since the last valid response, or None if the last poll got one.
+        reason: Why the last poll got none, in words.
     """
 
     waited: float
     status: str | None = None
     silent: float | None = None
+    reason: str = ""
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -414,8 +424,9 @@ class WaitTimeout(ServiceError):
         ended = f"The task did not end within {shown_seconds(self.waited)}{seen}"
         if self.silent is None:
             return f"{ended}."
-        silence = shown_seconds(self.silent)
-        return f"{ended}; the service gave no valid response for the last {silence}."
+        why = f": {self.reason}" if self.reason else ""
+        silence = f"{shown_seconds(self.silent)}{why}"
+        return as_sentence(f"{ended}; the service gave no valid response for the last {silence}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -438,7 +449,7 @@ class ServiceUnreachable(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         length = f" for {shown_seconds(self.silent)}" if self.silent >= 1 else ""
-        return f"There was no valid response{length}: {self.reason}."
+        return as_sentence(f"There was no valid response{length}: {self.reason}")
 
 
 class TaskNotFound(Refused):
@@ -507,7 +518,7 @@ class ProtocolViolation(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The response violates the protocol: {self.reason}."
+        return as_sentence(f"The response violates the protocol: {self.reason}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -530,21 +541,8 @@ class AssetDeleteFailed(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         said = f": {self.msg}" if self.msg else ""
-        return f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}."
-
-
-class AssetDeletePresumed(AssetDeleteFailed):
-    """The service did not delete the asset, but an earlier attempt may have deleted it.
-
-    The response to that attempt was lost.
-    """
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        return (
-            f"Asset {shown_id(self.asset_id)} may already be deleted: the response to an earlier "
-            f"attempt was lost, and the last one returned {self.code} {self.msg}".rstrip()
-            + "."
+        return as_sentence(
+            f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}"
         )
 
 
@@ -555,6 +553,8 @@ class AssetDeleteUnknown(ServiceError):
     Args:
         asset_id: The asset's id.
         reason: What happened, in words.
+        likely: Whether it was probably deleted: the response to one attempt was lost, and a later
+            one was refused.
     """
 
     _charged = "no"
@@ -562,10 +562,12 @@ class AssetDeleteUnknown(ServiceError):
 
     asset_id: str
     reason: str
+    likely: bool = False
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Asset {shown_id(self.asset_id)} may or may not be deleted: {self.reason}."
+        state = "has probably been deleted" if self.likely else "may or may not be deleted"
+        return as_sentence(f"Asset {shown_id(self.asset_id)} {state}: {self.reason}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -588,7 +590,7 @@ class DownloadFailed(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The download failed: {self.reason.removesuffix('.')}."
+        return as_sentence(f"The download failed: {self.reason}")
 
     def _facts(self) -> tuple[str, ...]:
         if self.lasting and not self.advice:
@@ -621,6 +623,10 @@ class LinkExpired(DownloadFailed):
 
 class NotCompleted(DownloadFailed):
     """The task is not completed yet, so that there is nothing to download."""
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        return as_sentence(f"There is nothing to download yet: {self.reason}")
 
     def _remedies(self) -> tuple[Remedy, ...]:
         task = "" if self.task is None else self.task.reference

@@ -210,7 +210,7 @@ class Reason(StrEnum):
     TIMED_OUT = "timed out"
     TRUNCATED = "truncated"
     TOO_LARGE = "too large"
-    MALFORMED = "malformed reply"
+    MALFORMED = "malformed response"
     PRIVATE_ADDRESS = "private address"
     LOCAL_LIMIT = "local limit"
     """Out of file descriptors, or another limit of this machine."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from muybridge_protocol.problems import list_problems
+from muybridge_protocol.problems import heading, list_problems
 from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
 if TYPE_CHECKING:
@@ -74,12 +74,11 @@ class PlainHttpWarning(UserWarning):
     """The API key is sent in clear text."""
 
 
-class NameChanged(UserWarning):
-    """A result was saved under another name, because a file has the given one already."""
+class FileNameWarning(UserWarning):
+    """A result was saved under another name than the given one, or under one that misleads.
 
-
-class WrongSuffix(UserWarning):
-    """A result was saved under a name whose suffix is that of another format."""
+    A file has the given name already, or the name's suffix is that of another format.
+    """
 
 
 class PollingTooOften(UserWarning):
@@ -87,7 +86,23 @@ class PollingTooOften(UserWarning):
 
 
 class LocalError(MuybridgeError, ValueError):
-    """The mistake was found on this machine, and nothing was sent."""
+    """The mistake was found on this machine, and nothing was sent.
+
+    Args:
+        parts: The message: texts, and the remedies among them.
+        accepted: What would be accepted instead, or "" if the message says it.
+    """
+
+    def __init__(self, *parts: Any, accepted: str = "") -> None:
+        super().__init__(*parts)
+        self.accepted = accepted
+
+    def describe(self, face: Face = in_python) -> str:
+        """Return what happened and what to do, in the words of *face*."""
+        if not self.accepted:
+            return super().describe(face)
+        what, *remedies = self.args
+        return message((f"{what}; {self.accepted}", *remedies), face)
 
 
 class InvalidRequest(LocalError):
@@ -114,10 +129,18 @@ class InvalidRequest(LocalError):
         offered = (remedy for problem in self.problems for remedy in problem.remedies)
         return (Remedy(kind=RemedyKind.FIX), *dict.fromkeys(offered))
 
+    @property
+    def heading(self) -> str:
+        """How many problems there are, as the first line of a message that lists them."""
+        return heading(len(self.problems), self._where)
+
     def describe(self, face: Face = in_python) -> str:
         """Return every problem, in the words of *face*."""
-        problems = [problem.describe(face) for problem in self.problems]
-        return list_problems(problems, f"the {self.family} request")
+        return list_problems([problem.describe(face) for problem in self.problems], self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"the {self.family} request"
 
 
 class UnknownFamily(LocalError):

@@ -21,9 +21,9 @@ __all__ = [
     "CallKind",
     "ExchangeFailed",
     "Observation",
-    "ReplyBegan",
-    "ReplyReceived",
     "RequestSent",
+    "ResponseBegan",
+    "ResponseReceived",
 ]
 
 
@@ -102,7 +102,7 @@ class RequestSent:
 
 
 @attrs.frozen(kw_only=True)
-class ReplyBegan:
+class ResponseBegan:
     """The head of a response has arrived, and its body follows in pieces.
 
     Args:
@@ -117,7 +117,7 @@ class ReplyBegan:
 
 
 @attrs.frozen(kw_only=True)
-class ReplyReceived:
+class ResponseReceived:
     """A response has been read, as far as it is needed.
 
     Args:
@@ -160,7 +160,9 @@ class ExchangeFailed:
     duration: float
 
 
-Observation = CallBegan | CallEnded | RequestSent | ReplyBegan | ReplyReceived | ExchangeFailed
+Observation = (
+    CallBegan | CallEnded | RequestSent | ResponseBegan | ResponseReceived | ExchangeFailed
+)
 """What a driver reports."""
 
 AnyEvent = Event | Observation

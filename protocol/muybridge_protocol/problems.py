@@ -18,9 +18,12 @@ def list_problems(problems: Sequence[object], where: str, undone: str = "nothing
         where: What they were found in.
         undone: What was not done because of them.
     """
-    count = len(problems)
     lines = [f"  {readable(str(problem), 1000)}" for problem in problems[:_SHOWN_PROBLEMS]]
-    if count > _SHOWN_PROBLEMS:
-        lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
-    heading = f"{count} problem{'s' if count != 1 else ''} in {where} ({undone}):"
-    return "\n".join([heading, *lines])
+    if len(problems) > _SHOWN_PROBLEMS:
+        lines.append(f"  ... and {len(problems) - _SHOWN_PROBLEMS} more")
+    return "\n".join([heading(len(problems), where, undone), *lines])
+
+
+def heading(count: int, where: str, undone: str = "nothing was sent") -> str:
+    """Return the first line of such a message, above *count* problems."""
+    return f"{count} problem{'s' if count != 1 else ''} in {where} ({undone}):"

@@ -306,7 +306,17 @@ def advice(remedies: Iterable[Remedy], face: Face) -> str:
 def sentence(remedies: Iterable[Remedy], face: Face) -> str:
     """Return the *remedies* that *face* has words for, as a sentence, or ""."""
     said = advice(remedies, face)
-    return f"{said[0].upper()}{said[1:]}." if said else ""
+    return as_sentence(said) if said else ""
+
+
+def as_sentence(clause: str) -> str:
+    """Return *clause* as a sentence."""
+    return f"{clause[:1].upper()}{clause[1:]}{full_stop(clause)}"
+
+
+def full_stop(text: str) -> str:
+    """Return what ends the sentence *text*: "" if what it quotes last has ended it already."""
+    return "" if text.endswith((".", "!", "?")) else "."
 
 
 def message(parts: Iterable[str | Remedy], face: Face) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from muybridge.workers.environment import TURN, WorkerMisconfigured, WorkerSettings
+from muybridge.workers.environment import TURN, WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_message
+from muybridge_protocol.errors import LocalError
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
 HEADERS = {"task": TASK, "id": "1", "timelimit": [None, None], "retries": 0}
@@ -130,16 +131,14 @@ def test_the_environment() -> None:
     settings = WorkerSettings.read({**SETTINGS, **more})
     assert (settings.creates, settings.spool) == (2, "spool")
     assert WorkerSettings.read({**SETTINGS, "MUYBRIDGE_OUT": ""}).out is None
-    with pytest.raises(WorkerMisconfigured, match="MUYBRIDGE_JOURNAL is not set"):
+    with pytest.raises(LocalError, match="MUYBRIDGE_JOURNAL is not set"):
         WorkerSettings.read({**SETTINGS, "MUYBRIDGE_JOURNAL": ""})
     for text in ("0", "-1", "two", "1e3", "\u0661", "1000001", "9" * 5000):
-        with pytest.raises(
-            WorkerMisconfigured, match="MUYBRIDGE_WORKER_TURN must be a whole number"
-        ):
+        with pytest.raises(LocalError, match="MUYBRIDGE_WORKER_TURN must be a whole number"):
             WorkerSettings.read({**SETTINGS, "MUYBRIDGE_WORKER_TURN": text})
     assert WorkerSettings.read({**SETTINGS, "MUYBRIDGE_WORKER_CREATES": "256"}).creates == 256
     for name in ("MUYBRIDGE_WORKER_CREATES", "MUYBRIDGE_WORKER_CONCURRENCY"):
-        with pytest.raises(WorkerMisconfigured, match=f"{name} must be a .* from 1 to 256"):
+        with pytest.raises(LocalError, match=f"{name} must be a .* from 1 to 256"):
             WorkerSettings.read({**SETTINGS, name: "257"})
 
 
@@ -157,6 +156,6 @@ def test_places_that_cannot_work(name: str, value: str, said: str) -> None:
     pytest.importorskip("psycopg")
     pytest.importorskip("obstore")
     WorkerSettings.read(SETTINGS).check()
-    with pytest.raises(WorkerMisconfigured, match=f"{name}: .*{said}") as caught:
+    with pytest.raises(LocalError, match=f"{name}: .*{said}") as caught:
         WorkerSettings.read({**SETTINGS, name: value}).check()
     assert "secret" not in str(caught.value)

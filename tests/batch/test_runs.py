@@ -24,7 +24,7 @@ from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite.journal import FOLDER
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
-from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
+from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ResponseReceived
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 
@@ -479,7 +479,7 @@ def test_where_a_run_that_is_to_stop_breaks_off() -> None:
     call = CallInfo(number=1, kind="create")
     passed = [
         CallBegan(call=call),
-        ReplyReceived(call=call, status=200, duration=0.1, size=98),
+        ResponseReceived(call=call, status=200, duration=0.1, size=98),
         Submitted(Task(id="task-1", family="imga")),
         Ambiguous("status 500"),
         CallEnded(call=call, duration=0.1),

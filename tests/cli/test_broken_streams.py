@@ -136,6 +136,28 @@ def test_an_answer_that_cannot_be_printed_exits_6(words: tuple[str, ...], redire
     assert "Traceback" not in ended.stderr
 
 
+ONLY_ON_STDOUT = [
+    (*RUN, "-o", "-"),
+    ("download", "task-1", "-o", "-"),
+    ("text", "textg-2.5-pro", "How many legs?"),
+    ("text", "textg-2.5-pro", "How many legs?", "--json"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "redirection"), diagonal(ONLY_ON_STDOUT, [">&-", "</dev/null >&0"])
+)
+def test_nothing_is_paid_for_a_stdout_that_is_closed(
+    words: tuple[str, ...], redirection: str
+) -> None:
+    """What would be only on stdout is not asked for where stdout cannot be written to."""
+    with CrookedService(answer) as service:
+        settings = {**service.settings, **service.text_settings}
+        ended = redirected(redirection, *words, env=settings)
+    assert (ended.returncode, service.requests) == (2, [])
+    assert "stdout, which cannot be written to. Nothing was sent." in ended.stderr
+
+
 def test_an_error_keeps_its_code_without_stdout() -> None:
     """An error whose document cannot be printed keeps its exit code, and is reported on stderr."""
     with CrookedService(always(reply(200, record(status="failed", error="no")))) as service:

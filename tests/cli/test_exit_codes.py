@@ -116,6 +116,17 @@ def test_a_missing_key_or_address_exits_2(invoke: Invoke) -> None:
     assert "--api-key-file: No such file or directory. Give the name of a file" in ended.stderr
 
 
+def test_a_short_wait_at_a_dead_server_announces_no_retry(invoke: Invoke) -> None:
+    """A wait that ends before the next poll says why the last one failed, and not when it comes."""
+    with CrookedService(always(RESET)) as service:
+        settings = service.settings
+    ended = invoke("wait", "task-1", "--timeout", "0.3", env=settings)
+    assert (ended.exit_code, ended.stdout) == (5, "")
+    assert "retrying" not in ended.stderr
+    assert "no valid response for the last 0.3 s: connection refused" in ended.stderr
+    assert "to resume: muybridge wait " in ended.stderr
+
+
 def test_a_refused_connection_exits_3(invoke: Invoke) -> None:
     """A request that no byte of was sent exits with 3, and says that nothing was charged."""
     with CrookedService(always(RESET)) as service:

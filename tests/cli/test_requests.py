@@ -197,7 +197,7 @@ def test_help_teaches_every_family(invoke: Invoke, family: Family, verb: str) ->
     shown = ended.stdout
     for field in family.fields:
         assert option_name(field.wire) in shown
-        assert field.doc.split(";")[0] in " ".join(shown.split())
+        assert field.text(option_name).split(";")[0] in " ".join(shown.split())
     for model in family.models:
         assert f"  {model.name} " in shown
     example = shlex.split(shown.partition("Example:\n")[2].splitlines()[0])
@@ -301,3 +301,13 @@ def test_whole_numbers_with_a_point(
         assert invoke(*words, env=settings).exit_code == 0
     for task in service.emulator.newest(3):
         assert (task.body["duration"], b"4.0" in task.sent) == (4, False)
+
+
+def test_help_names_other_options_as_they_are_typed(invoke: Invoke) -> None:
+    """What the help says about a field names the other fields as options."""
+    help_of = {
+        family: " ".join(invoke("create", family, "--help", terminal_width=200).stdout.split())
+        for family in ("vidr", "vidc")
+    }
+    assert "Length in seconds, or else --seconds;" in help_of["vidr"]
+    assert "Length in seconds; ignored with --reference-videos;" in help_of["vidc"]

@@ -36,9 +36,9 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
     ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 from muybridge_protocol.records.tasks import Result, Task
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
@@ -55,7 +55,7 @@ LOST = TransportFailure(
     phase=Phase.HEAD, sent=True, reason=Reason.RESET, bytes_sent=300, detail="said elsewhere"
 )
 UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
-ENDS = ("ReplyReceived", "ExchangeFailed")
+ENDS = ("ResponseReceived", "ExchangeFailed")
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ def test_a_whole_run(make_client: MakeClient, world: World, heard: Heard) -> Non
     make_client(world, on_event=heard).run(image())
     create, wait = heard.by_call().values()
     assert [type(event).__name__ for event in create] == [
-        "CallBegan", "RequestSent", "ReplyReceived", "Submitted", "CallEnded",
+        "CallBegan", "RequestSent", "ResponseReceived", "Submitted", "CallEnded",
     ]  # fmt: skip
-    polls = ["RequestSent", "ReplyReceived", "Polled"] * len(world.queries)
+    polls = ["RequestSent", "ResponseReceived", "Polled"] * len(world.queries)
     assert [type(event).__name__ for event in wait] == ["CallBegan", *polls, "CallEnded"]
     assert heard.events == [*create, *wait]
 
@@ -93,7 +93,7 @@ def test_a_request_and_its_reply(make_client: MakeClient, heard: Heard) -> None:
     body = json.dumps({"id": "task-7", "status": "queued", "created": 1, "model": "imga"}).encode()
     world.instead.append(HttpResponse(200, (), body))
     make_client(world, on_event=heard).create(image())
-    sent, reply = heard.one(RequestSent), heard.one(ReplyReceived)
+    sent, reply = heard.one(RequestSent), heard.one(ResponseReceived)
     assert (sent.method, sent.scheme, sent.host, sent.port) == (
         "POST", "https", "service.test", 443,
     )  # fmt: skip
@@ -190,7 +190,7 @@ def test_throttling(make_client: MakeClient, world: World, heard: Heard) -> None
     world.instead.append(HttpResponse(429, (("Retry-After", "7"),)))
     make_client(world, on_event=heard).create(image())
     assert heard.kinds[:5] == [
-        "CallBegan", "RequestSent", "ReplyReceived", "Throttled", "RequestSent",
+        "CallBegan", "RequestSent", "ResponseReceived", "Throttled", "RequestSent",
     ]  # fmt: skip
     throttled = heard.one(Throttled)
     assert throttled.delay == 7
@@ -203,7 +203,7 @@ def test_throttling(make_client: MakeClient, world: World, heard: Heard) -> None
     [
         (LOST, "connection reset while waiting for the response"),
         (HttpResponse(500, (), b'{"message": "a horse at a gallop"}'), "status 500"),
-        (HttpResponse(200, (), b"[]"), "the reply cannot be used"),
+        (HttpResponse(200, (), b"[]"), "the response cannot be used"),
     ],
 )
 def test_ambiguity(
@@ -287,9 +287,9 @@ def test_a_download_that_goes_on(make_client: MakeClient, tmp_path: Path, heard:
     assert [sent.path for sent in heard.of(RequestSent)] == ["/a", "/b", "/b"]
     assert [sent.resends for sent in heard.of(RequestSent)] == [0, 1, 2]
     assert [sent.template for sent in heard.of(RequestSent)] == [None] * 3
-    assert [began.status for began in heard.of(ReplyBegan)] == [302, 200, 206]
-    assert [reply.status for reply in heard.of(ReplyReceived)] == [302, 206]
-    assert [reply.size for reply in heard.of(ReplyReceived)] == [0, len(MEDIA) - 300]
+    assert [began.status for began in heard.of(ResponseBegan)] == [302, 200, 206]
+    assert [reply.status for reply in heard.of(ResponseReceived)] == [302, 206]
+    assert [reply.size for reply in heard.of(ResponseReceived)] == [0, len(MEDIA) - 300]
     assert [failed.reason for failed in heard.of(ExchangeFailed)] == [Reason.TRUNCATED]
     assert heard.of(DownloadProgress)[-1].received == len(MEDIA)
     assert heard.end.size == len(MEDIA)
@@ -313,8 +313,14 @@ def test_a_whole_text(make_client: MakeClient, world: World, heard: Heard) -> No
 def test_a_stream(make_client: MakeClient, world: World, heard: Heard) -> None:
     """A streamed text tells its head, its chunks, its bytes and its tokens."""
     chunks = spend(make_client(world, on_event=heard), "stream_generate_content")
-    assert heard.kinds == ["CallBegan", "RequestSent", "ReplyBegan", "ReplyReceived", "CallEnded"]
-    reply = heard.one(ReplyReceived)
+    assert heard.kinds == [
+        "CallBegan",
+        "RequestSent",
+        "ResponseBegan",
+        "ResponseReceived",
+        "CallEnded",
+    ]
+    reply = heard.one(ResponseReceived)
     assert reply.chunks == len(chunks) > 1
     assert reply.first_chunk is not None
     assert 0 <= reply.first_chunk <= reply.duration
@@ -330,14 +336,14 @@ def test_streams_in_other_protocols(make_client: MakeClient, heard: Heard, metho
     """Their chunks are counted, too."""
     with ScriptedServer(answering) as server:
         spend(make_client(server.url, on_event=heard), method)
-    assert heard.one(ReplyReceived).chunks == len(CHUNKS)
+    assert heard.one(ResponseReceived).chunks == len(CHUNKS)
 
 
 def test_a_stream_that_is_left(make_client: MakeClient, world: World, heard: Heard) -> None:
     """A stream that is left tells what was read until then."""
     with make_client(world, on_event=heard).stream_generate_content(MODEL, PROMPT) as stream:
         next(stream)
-    assert heard.one(ReplyReceived).chunks == 1
+    assert heard.one(ResponseReceived).chunks == 1
     assert (heard.end.left, heard.end.error) == (True, None)
 
 
@@ -377,9 +383,9 @@ def test_a_stream_that_is_refused(make_client: MakeClient, world: World, heard: 
     world.always = HttpResponse(429, (), b"{}")
     with pytest.raises(RateLimited):
         spend(make_client(world, on_event=heard), "stream_generate_content")
-    assert [reply.status for reply in heard.of(ReplyReceived)] == [429] * 4
-    assert [reply.size for reply in heard.of(ReplyReceived)] == [2] * 4
-    assert not heard.of(ReplyBegan)
+    assert [reply.status for reply in heard.of(ResponseReceived)] == [429] * 4
+    assert [reply.size for reply in heard.of(ResponseReceived)] == [2] * 4
+    assert not heard.of(ResponseBegan)
     assert heard.end.error == "RateLimited"
 
 
@@ -434,7 +440,7 @@ def test_a_plain_listener(make_client: MakeClient, world: World) -> None:
     assert {type(event) for event in of_tasks} == {Submitted, Polled}
     assert {call_of(event).work for event in of_tasks} == {0, 1}
     assert {type(event) for event in events} - {Submitted, Polled} == {
-        CallBegan, CallEnded, ReplyReceived, RequestSent,
+        CallBegan, CallEnded, ResponseReceived, RequestSent,
     }  # fmt: skip
 
 
@@ -450,7 +456,7 @@ def failing(kind: type[Any]) -> Callable[[AnyEvent], None]:
     return fail
 
 
-@pytest.mark.parametrize("kind", [ReplyReceived, Submitted, CallEnded])
+@pytest.mark.parametrize("kind", [ResponseReceived, Submitted, CallEnded])
 def test_an_observer_that_raises_after_a_create(
     make_client: MakeClient, world: World, kind: type[Any]
 ) -> None:
@@ -474,7 +480,7 @@ def test_an_observer_that_raises_before_a_create(
     assert getattr(caught.value, "__notes__", []) == notes
 
 
-@pytest.mark.parametrize("kind", [CallBegan, RequestSent, ReplyReceived, CallEnded])
+@pytest.mark.parametrize("kind", [CallBegan, RequestSent, ResponseReceived, CallEnded])
 def test_an_observer_that_raises_in_a_run(
     make_client: MakeClient, world: World, kind: type[Any]
 ) -> None:
@@ -485,12 +491,12 @@ def test_an_observer_that_raises_in_a_run(
         run_all(client, [image(), image()], concurrency=1)
     note = "\n".join(caught.value.__notes__)
     assert all(task.id in note for task in told)
-    assert len(told) == len(world.posts) == (kind in (ReplyReceived, CallEnded))
+    assert len(told) == len(world.posts) == (kind in (ResponseReceived, CallEnded))
     assert f"{2 - len(told)} not sent" in note
     assert "under way" not in note
 
 
-@pytest.mark.parametrize("kind", [RequestSent, ReplyBegan, ReplyReceived])
+@pytest.mark.parametrize("kind", [RequestSent, ResponseBegan, ResponseReceived])
 def test_the_end_after_an_observer_has_raised(
     make_client: MakeClient, world: World, heard: Heard, kind: type[Any]
 ) -> None:

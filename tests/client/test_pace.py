@@ -7,11 +7,13 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import trio
 
 from muybridge import (
+    DownloadFailed,
     Result,
     ServiceUnreachable,
     Task,
@@ -20,7 +22,7 @@ from muybridge import (
     WaitTimeout,
 )
 from muybridge_protocol.emulator import Timing
-from muybridge_protocol.events import Polled, ServiceSilent, WillRetry
+from muybridge_protocol.events import Polled, ServiceSilent, Throttled, WillRetry
 from muybridge_protocol.http import (
     HttpRequest,
     HttpResponse,
@@ -382,6 +384,44 @@ def test_a_deadline_within_an_outage(make_client: MakeClient) -> None:
     assert caught.value.silent == 870
     assert caught.value.task == task
     assert client.wait(token_of(caught.value)).status is Status.COMPLETED
+
+
+WAIT_A_MINUTE = (("Retry-After", "60"),)
+ANSWERS: dict[str, HttpResponse | TransportFailure] = {
+    "refused": UNSENT,
+    "reset": LOST,
+    "503": HttpResponse(503),
+    "503 for a minute": HttpResponse(503, headers=WAIT_A_MINUTE),
+    "429": HttpResponse(429),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_no_poll_is_announced_after_the_end_of_a_wait(
+    make_client: MakeClient, answer: HttpResponse | TransportFailure
+) -> None:
+    """What a wait will not do before it ends is not announced; its error says what happened."""
+    world = World()
+    world.always = answer
+    heard: list[object] = []
+    with pytest.raises(WaitTimeout) as caught:
+        make_client(world, on_event=heard.append).wait("task-1", timeout=2)
+    assert world.clock.elapsed == 2
+    assert [one for one in heard if isinstance(one, WillRetry | ServiceSilent | Throttled)] == []
+    said = f"status {answer.status}" if isinstance(answer, HttpResponse) else str(answer)
+    assert f"no valid response for the last 2 s: {said}." in str(caught.value)
+
+
+def test_no_download_is_announced_after_its_end(make_client: MakeClient, tmp_path: Path) -> None:
+    """A download that ends before its next attempt does not announce it."""
+    world = World()
+    world.always = HttpResponse(503, headers=WAIT_A_MINUTE)
+    heard: list[object] = []
+    with pytest.raises(DownloadFailed):
+        make_client(world, on_event=heard.append).download(
+            "https://cdn.example.com/a.png", tmp_path, timeout=2
+        )
+    assert [one for one in heard if isinstance(one, WillRetry)] == []
 
 
 @pytest.mark.parametrize(

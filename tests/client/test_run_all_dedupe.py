@@ -15,7 +15,7 @@ from muybridge.ledger.books import Books
 from muybridge.ledger.sqlite_store import SqliteStore
 from muybridge_protocol.events import WillRetry
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.observations import AnyEvent, ExchangeFailed, ReplyReceived, RequestSent
+from muybridge_protocol.observations import AnyEvent, ExchangeFailed, RequestSent, ResponseReceived
 
 from .drivers import MakeClient
 from .fleets import run_all
@@ -70,7 +70,7 @@ def test_twins_of_the_same_moment(
     assert len({outcome.unwrap().id for outcome in outcomes}) == len(world.posts) == 1
     assert [event for event in told if isinstance(event, WillRetry)] == []
     began = [event for event in told if isinstance(event, RequestSent)]
-    ended = [event for event in told if isinstance(event, ReplyReceived | ExchangeFailed)]
+    ended = [event for event in told if isinstance(event, ResponseReceived | ExchangeFailed)]
     assert len(began) == len(ended)
 
 

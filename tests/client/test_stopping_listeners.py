@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from muybridge_protocol.events import Polled, Submitted
-from muybridge_protocol.observations import AnyEvent, ReplyReceived
+from muybridge_protocol.observations import AnyEvent, ResponseReceived
 
 from .answers import spend
 from .drivers import AnyClient, MakeClient
@@ -19,7 +19,7 @@ CALLS: dict[str, tuple[type[AnyEvent], Callable[[AnyClient], object]]] = {
     "create": (Submitted, lambda client: client.create(image())),
     "run_all": (Polled, lambda client: run_all(client, [image()])),
     "watch": (Polled, lambda client: list(client.watch(client.create(image())))),
-    "stream": (ReplyReceived, lambda client: spend(client, "stream_generate_content")),
+    "stream": (ResponseReceived, lambda client: spend(client, "stream_generate_content")),
 }
 """What is called, and the event at which a listener raises."""
 

@@ -19,9 +19,9 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
     ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 
 from .answers import MODEL, PROMPT
@@ -88,9 +88,12 @@ def _leave_stream(client: AnyClient) -> None:
         *[
             (act, kind)
             for act in (_create, _run_many)
-            for kind in (CallBegan, RequestSent, ReplyReceived, Submitted, CallEnded)
+            for kind in (CallBegan, RequestSent, ResponseReceived, Submitted, CallEnded)
         ],
-        *[(_leave_stream, kind) for kind in (CallBegan, RequestSent, ReplyBegan, ReplyReceived)],
+        *[
+            (_leave_stream, kind)
+            for kind in (CallBegan, RequestSent, ResponseBegan, ResponseReceived)
+        ],
     ],
 )
 def test_a_listener_that_raises(
@@ -174,7 +177,7 @@ def test_a_processor_that_raises(
     heard = Heard()
     tracing = Tracing(spans.provider, on_event=heard)
     assert make_client(world, on_event=tracing).create(image()).id == "task-1"
-    assert heard.kinds == ["CallBegan", "RequestSent", "ReplyReceived", "Submitted", "CallEnded"]
+    assert heard.kinds == ["CallBegan", "RequestSent", "ResponseReceived", "Submitted", "CallEnded"]
     assert len(spans.all) == (2 if when == "end" else 0)
     assert not moments.spans_under_way(tracing)
 

@@ -12,15 +12,21 @@ import pytest
 
 from muybridge.cli.errors import in_command
 from muybridge_protocol.errors import (
+    AssetDeleteFailed,
+    AssetDeleteUnknown,
     CreateAmbiguous,
+    DownloadFailed,
     InvalidAddress,
     InvalidKey,
     MuybridgeError,
     NotSent,
+    ProtocolViolation,
+    Refused,
+    TaskFailed,
     WaitTimeout,
 )
 from muybridge_protocol.http import Phase, Reason, TransportFailure
-from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.remedies import (
     Remedy,
     RemedyKind,
@@ -140,3 +146,21 @@ def test_parts_of_a_message() -> None:
     assert message(("It ended.", give, "That is all."), in_python) == (
         "It ended. Give out. That is all."
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [("No such prompt.", "prompt."), ("Why?", "Why?"), ("No!", "No!"), ("no reason", "reason.")],
+)
+def test_sentences_of_the_service_end_once(said: str, end: str) -> None:
+    """A message that ends with a sentence of somebody else has no second full stop."""
+    result = Result(id="task-1", status=Status.FAILED, error=said)
+    for error in (
+        TaskFailed(result=result),
+        Refused(status=400, message=said),
+        AssetDeleteFailed(asset_id="asset-1", code="1", msg=said),
+        AssetDeleteUnknown(asset_id="asset-1", reason=said),
+        DownloadFailed(reason=said),
+        ProtocolViolation(reason=said),
+    ):
+        assert error.what().endswith(f" {end}")

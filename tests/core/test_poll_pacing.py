@@ -355,9 +355,9 @@ def test_silence_is_told_and_ends_nothing() -> None:
     assert isinstance(event, ServiceSilent)
     assert (event.silent, event.reason) == (600, str(lost()))
     assert told.due == 1600 + event.delay
-    (later,) = told.fail(unsent(), 9000).events
+    (later,) = told.fail(unsent(), 4000).events
     assert isinstance(later, ServiceSilent)
-    assert (later.silent, later.reason) == (8000, str(unsent()))
+    assert (later.silent, later.reason) == (3000, str(unsent()))
     seldom = poll(now=1000).fail(lost(), 1300).fail(lost(), 1900)
     assert isinstance(seldom.events[0], WillRetry)
     assert isinstance(seldom.fail(lost(), 1901).events[0], ServiceSilent)

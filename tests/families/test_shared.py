@@ -174,3 +174,12 @@ def test_digests_tell_requests_apart(request_class: Any) -> None:
     one = request_class.from_body(body)
     assert one.digest() == request_class.from_body(dict(reversed(body.items()))).digest()
     assert one.digest() != request_class.from_body({**body, "prompt": "another horse"}).digest()
+
+
+def test_values_spelled_like_fields_stay_as_they_are() -> None:
+    """A message about a request in Python renames its fields, and not what the user wrote."""
+    with pytest.raises(InvalidRequest) as caught:
+        VidsbRequest(model="referenceImages", prompt="A horse", extra={"generateAudio": True})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    model, extra = caught.value.problems
+    assert model.message == "'referenceImages' is not accepted"
+    assert (extra.named, extra.accepted) == ("generate_audio", "set generate_audio instead")

@@ -1,9 +1,9 @@
 """The docstrings of request classes and of their fields say what the families' tables say.
 
 `python -m tests.generators.request_docs` writes them into the source, where editors read them: a
-class's docstring is shown with the class and the arguments of a call, a field's with the argument
-and the attribute. Those of the fields of tasks and results repeat what the class says about them. A
-test says where they differ.
+class's docstring is shown with the class, a field's with the argument and the attribute. Python
+adds the fields to the class's docstring when it loads the class. The docstrings of the fields of
+tasks and results repeat what the class says about them. A test says where they differ.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ RECORDS = FOLDER.parent / "records" / "tasks.py"
 RECORD_CLASSES = ("Task", "Result")
 
 
-def wrapped(text: str, indent: str, *, more: str = "") -> list[str]:
+def wrapped(text: str, indent: str) -> list[str]:
     """Return *text* in lines of the project's width."""
     return textwrap.wrap(
         text,
         WIDTH,
         initial_indent=indent,
-        subsequent_indent=indent + more,
+        subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -55,10 +55,6 @@ def of_class(family: Family) -> list[str]:
     lines = [f'    """{first}']
     for paragraph in paragraphs:
         lines += ["", *wrapped(paragraph, "    ")]
-    lines += ["", "    Args:"]
-    told = {field.name: field_docstring(family, field) for field in family.fields}
-    for name, text in {**told, "extra": EXTRA}.items():
-        lines += wrapped(f"{name}: {text}", "        ", more="    ")
     return [*lines, "", "    Raises:", f"        InvalidRequest: {RAISED}", '    """', ""]
 
 

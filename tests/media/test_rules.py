@@ -251,7 +251,7 @@ def test_what_is_not_known_breaks_no_rule(family: str) -> None:
 def test_the_page_lists_each_rule() -> None:
     """The page has the sentence of each rule, and marks those that no header decides."""
     rules = [rule for family in FAMILIES.values() for rule in family.media_rules]
-    page = (Path(__file__).parents[2] / "docs" / "unchecked.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "check-media.md").read_text(encoding="utf-8")
     listed = page.partition("## The rules")[2].split("\n")
     assert sorted(line for line in listed if line.startswith("- ")) == sorted(
         f"- {rule.sentence}{' *' if isinstance(rule, Unseen) else ''}" for rule in rules

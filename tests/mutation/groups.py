@@ -354,7 +354,7 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         _swapped(
             f"{_CORE}.delivery",
-            'match [http_date(text, wall or 0.0) for text in _fields(reply, "date")]:',
+            'match [http_date(text, wall or 0.0) for text in _fields(response, "date")]:',
             ("wall or 0.0", "wall or 1.0"),
         ),
         "the year is the same",

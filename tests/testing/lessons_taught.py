@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from muybridge.testing.conformance.calling import get
-from muybridge.testing.conformance.interrupted import SoftTimeLimit
 from muybridge.testing.scripted_server import hang, read_request, reply_bytes, reset, send
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
@@ -351,8 +350,8 @@ ROWS: list[Row] = [
     (
         receiving.TakesAllForTheNetwork,
         "test_signal_handler",
-        {"kind": SoftTimeLimit, "moment": "head"},
-        ["SoftTimeLimit, as the handler", "TransportError", "job queue", "was to be stopped"],
+        {"kind": TimeoutError, "moment": "head"},
+        ["TimeoutError, as the handler", "TransportError", "job queue", "was to be stopped"],
     ),
     (receiving.LogsReplies, "test_logs_of_echoes", {}, [CAN_DECLARE.format("hides_echoes")]),
     (receiving.ShowsTheKey, "test_repr", {}, ["a repr without the key", "generated"]),

@@ -19,7 +19,7 @@ import muybridge.verbs
 from muybridge.local import LocalService
 from muybridge.verbs import catalogue, estimation, generation, text, validation
 from muybridge.verbs.media import completed
-from muybridge.verbs.request_files import FileUnreadable, Verdict
+from muybridge.verbs.request_files import Verdict
 from muybridge_protocol.families import FAMILIES
 from processes import environment
 
@@ -131,7 +131,7 @@ def test_nothing_is_downloaded_too_soon(client: muybridge.Client) -> None:
     """A task that is in progress is an error with the task, and not a wait."""
     slow = muybridge.ImgbRequest(model="imgb-2", prompt="A horse [slow:100]")
     task = generation.create(client, slow)
-    with pytest.raises(generation.NotCompleted) as caught:
+    with pytest.raises(muybridge.NotCompleted) as caught:
         generation.download(client, task, "horse.png")
     assert caught.value.task == task
     assert not Path("horse.png").exists()
@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_read() -> None:
         def readline(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002  it fails
             raise OSError(5, "Input/output error")
 
-    with pytest.raises(FileUnreadable, match="Input/output error"):
+    with pytest.raises(muybridge.LocalError, match="Input/output error"):
         estimation.estimate(Failing())
 
 

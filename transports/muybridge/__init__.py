@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from muybridge.wire.trio_transport import TrioTransport as TrioTransport
     from muybridge_protocol.errors import (
         AssetDeleteFailed as AssetDeleteFailed,
-        AssetDeletePresumed as AssetDeletePresumed,
         AssetDeleteUnknown as AssetDeleteUnknown,
         CreateAmbiguous as CreateAmbiguous,
         DownloadFailed as DownloadFailed,
+        FileNameWarning as FileNameWarning,
         Forbidden as Forbidden,
         IgnoredSetting as IgnoredSetting,
         InvalidAddress as InvalidAddress,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         LinkExpired as LinkExpired,
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
-        NameChanged as NameChanged,
         NotCompleted as NotCompleted,
         NotSent as NotSent,
         OverBudget as OverBudget,
@@ -78,7 +77,6 @@ if TYPE_CHECKING:
         TextAmbiguous as TextAmbiguous,
         Unauthorized as Unauthorized,
         WaitTimeout as WaitTimeout,
-        WrongSuffix as WrongSuffix,
     )
     from muybridge_protocol.estimates import (
         Estimate as Estimate,
@@ -152,12 +150,12 @@ _HOMES: Final = {
     "muybridge.wire.requests_transport": Home("RequestsTransport"),
     "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
-        "AssetDeleteFailed AssetDeletePresumed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
-        "Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey InvalidRequest "
-        "InvalidToken LinkExpired LocalError MuybridgeError NameChanged NotCompleted NotSent "
+        "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
+        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey "
+        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NotCompleted NotSent "
         "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
         "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
-        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout WrongSuffix"
+        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
     ),
     "muybridge_protocol.estimates": Home(
         "Estimate InvalidPrices PriceList Quantities Totals parse_prices"

@@ -62,19 +62,19 @@ class StreamedResponse(HttpResponse):
         return cls(status, headers, b"".join(pieces), pieces, interval)
 
 
-def json_reply(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:
+def json_response(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:
     """Return a response with *value* as its JSON body."""
     # ASCII alone, because a lone surrogate that a request held has no UTF-8.
     return HttpResponse(status, (_JSON_TYPE, *headers), json.dumps(value).encode("ascii"))
 
 
-def error_reply(refused: Refused) -> HttpResponse:
+def error_response(refused: Refused) -> HttpResponse:
     """Return the error that answers a *refused* request, in the shape that all of them have."""
     problems = [
         {"field": problem.field, "message": problem.sentence()} for problem in refused.problems
     ]
     error = {"code": refused.code, "message": str(refused), "problems": problems}
-    return json_reply({"error": error}, status=refused.status, headers=refused.headers)
+    return json_response({"error": error}, status=refused.status, headers=refused.headers)
 
 
 def task_record(task: EmulatedTask, now: float) -> Mapping[str, object]:

@@ -17,8 +17,8 @@ from muybridge_protocol.emulator.accounts import (
 from muybridge_protocol.emulator.intake import ServiceRequest, read_body
 from muybridge_protocol.emulator.refused import Refused, wrong_method
 from muybridge_protocol.emulator.responses import (
-    error_reply,
-    json_reply,
+    error_response,
+    json_response,
     result_record,
     task_record,
 )
@@ -154,7 +154,7 @@ class Emulator:
             if access is None:
                 raise unauthorized()
             if protocol is None:
-                return json_reply(self._answer(request, access, now, new_id))
+                return json_response(self._answer(request, access, now, new_id))
             return answer_text(
                 protocol,
                 request,
@@ -166,7 +166,7 @@ class Emulator:
                 new_id=new_id,
             )
         except Refused as refused:
-            return error_reply(refused) if protocol is None else protocol.refusal(refused)
+            return error_response(refused) if protocol is None else protocol.refusal(refused)
 
     def _answer(
         self, request: ServiceRequest, access: Access, now: float, new_id: str

@@ -22,9 +22,9 @@ from muybridge_protocol.families.family import (
     Report,
     Retention,
     Unlisted,
+    named,
 )
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.families.naming import python_names, with_names
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.local_errors import InvalidRequest, UnknownFamily
 from muybridge_protocol.rules.values import shown
@@ -187,8 +187,7 @@ def check_request(value: object, service: Service) -> MediaRequest:
     if isinstance(value, MediaRequest):
         problems = value.family.out_of_reach(value.to_body(), service.gave_out)
         if problems:
-            names = python_names(value.family)
-            raise InvalidRequest(value.family.name, with_names(problems, names))
+            raise InvalidRequest(value.family.name, named(problems, value.family.python_name))
         return value
     kind, seen = type(value).__name__, shown(value)
     if isinstance(value, type) and issubclass(value, MediaRequest):

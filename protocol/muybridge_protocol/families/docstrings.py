@@ -1,8 +1,8 @@
 """The docstrings of request classes and their fields, made from the family's table.
 
-They stand in the source, because editors read them there: `python -m
-tests.generators.request_docs` writes them, and a test says where they differ from the table. A
-family that has none yet gets its class's docstring from here when it is loaded.
+Those of the fields, and the beginning of each class's, stand in the source, because editors read
+them there: `python -m tests.generators.request_docs` writes them, and a test says where they differ
+from the table. Python gets the docstring of a class, with all its fields, from here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ RAISED = "The service would reject the request. All problems are listed."
 def class_docstring(family: Family) -> tuple[str, ...]:
     """Return the paragraphs before the arguments: what is made, and the rules between fields."""
     article = "An" if family.media == "image" else "A"
-    names = {field.wire: field.name for field in family.fields}
+    name = family.python_name
     sentences = [
-        *(relation.sentence(names.__getitem__) for relation in family.relations),
-        *(f"{names[rule.field]} {rule.message(names.__getitem__)}." for rule in family.ineffective),
+        *(relation.sentence(name) for relation in family.relations),
+        *(f"{name(rule.field)} {rule.message(name)}." for rule in family.ineffective),
         *family.notes,
     ]
     made = (
@@ -50,7 +50,7 @@ def field_docstring(family: Family, field: Field) -> str:
 def _sentences(family: Family, field: Field) -> Iterator[str]:
     rules = (rule for rule in field.rules if not isinstance(rule, Text) or rule.limit)
     accepted = "; ".join(rule.accepted for rule in rules)
-    yield f"{field.doc}{f' ({accepted})' if accepted else ''}."
+    yield f"{field.text(family.python_name)}{f' ({accepted})' if accepted else ''}."
     media = [rule for rule in field.rules if isinstance(rule, MediaUrl) and rule.base64]
     if media:
         stated = any(rule.base64_stated for rule in media)

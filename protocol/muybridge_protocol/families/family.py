@@ -12,8 +12,7 @@ set is sent.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -34,6 +33,7 @@ from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
     ModelName,
+    Naming,
     Notice,
     OneOf,
     Problem,
@@ -271,6 +271,11 @@ class Family:
         """Return the field with the wire name *wire*, or None."""
         return self._fields_by_wire.get(wire)
 
+    def python_name(self, wire: str) -> str:
+        """Return what Python code calls the field *wire*."""
+        field = self.field(wire)
+        return wire if field is None else field.name
+
     def model(self, name: str | None) -> Model | None:
         """Return the model *name*, or None if the tables do not know it."""
         return None if name is None else self._models_by_name.get(name)
@@ -312,6 +317,7 @@ class Family:
         extra: Mapping[str, object] | None = None,
         keep_unknown: bool = False,
         own: OwnLinks = no_link,
+        name: Naming = str,
     ) -> Report:
         """Check a create request's *body*, given by wire names.
 
@@ -321,6 +327,7 @@ class Family:
             keep_unknown: Whether to allow fields and models that the tables do not know.
             own: Whether a URL on this machine is one that the service gave out:
                 `Service.gave_out`. Where public URLs are required, no other is accepted.
+            name: Returns what the caller calls a field, given its name on the wire.
 
         Returns:
             All problems and notices, in the order of the family's fields.
@@ -329,7 +336,7 @@ class Family:
         model_name = body.get("model")
         model = self.model(model_name) if isinstance(model_name, str) else None
         limits = model.limits if model is not None else _NO_LIMITS
-        body, given, conflicts = self._without_aliases(body)
+        body, given, conflicts = self._without_aliases(body, name)
         problems += conflicts
         void = self._ineffective_in(body, model)
         for field in self.fields:
@@ -349,22 +356,31 @@ class Family:
             if problem is not None and wire == "model" and problem.rule == OneOf.name:
                 problem = self._with_close_model(problem)
             if problem is not None and problem.rule == "type" and not field.takes_media:
-                problem = self._with_place_for_files(problem)
+                problem = self._with_place_for_files(problem, name)
             if problem is None and any(isinstance(rule, Text) for rule in field.rules):
-                problem = self.problem_of_text(wire, value)
+                problem = self.problem_of_text(wire, value, name=name)
             if problem is None:
                 items = value if is_array(value) else (value,)
                 problem = unwritable(wire, [i for i in items if not isinstance(i, InlineMedia)])
             if problem is not None:
-                problems.append(attrs.evolve(problem, field=given.get(wire, wire)))
+                problems.append(problem)
         problems += self.out_of_reach(body, own)
-        problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
+        problems += self._problems_of_unknown(
+            body, keep=keep_unknown or not self.body_shown, name=name
+        )
         problems += self._problems_of_extra({} if extra is None else extra)
         effective = {wire: value for wire, value in body.items() if wire not in void}
         for relation in self.relations:
-            found = relation.problems(effective, model.name if model is not None else None)
-            problems += (_as_given(problem, given) for problem in found)
-        return Report(tuple(problems), tuple(void.values()))
+            problems += relation.problems(
+                effective,
+                model.name if model is not None else None,
+                lambda wire: name(given.get(wire, wire)),
+            )
+        as_given = (
+            attrs.evolve(problem, field=given.get(problem.field, problem.field))
+            for problem in problems
+        )
+        return Report(tuple(named(as_given, name)), tuple(void.values()))
 
     def out_of_reach(self, body: Mapping[str, object], own: OwnLinks) -> tuple[Problem, ...]:
         """Return which URLs of a request with *body* are on this machine, out of service's reach.
@@ -396,7 +412,7 @@ class Family:
         return bool(self.models) and model not in self._models_by_name
 
     def _without_aliases(
-        self, body: Mapping[str, object]
+        self, body: Mapping[str, object], name: Naming
     ) -> tuple[Mapping[str, object], Mapping[str, str], list[Problem]]:
         """Return *body* without legacy names, the fields given by such names, and conflicts."""
         given: dict[str, str] = {}
@@ -415,8 +431,8 @@ class Family:
                         alias.legacy,
                         value,
                         "alias",
-                        f"conflicts with {alias.field}, whose old name it is",
-                        f"send {alias.field} alone",
+                        f"conflicts with {name(alias.field)}, whose old name it is",
+                        f"send {name(alias.field)} alone",
                     )
                 )
         return body, given, conflicts
@@ -429,20 +445,23 @@ class Family:
             if rule.applies(body, name)
         }
 
-    def _problems_of_unknown(self, body: Mapping[str, object], *, keep: bool) -> list[Problem]:
+    def _problems_of_unknown(
+        self, body: Mapping[str, object], *, keep: bool, name: Naming
+    ) -> list[Problem]:
         problems: list[Problem] = []
         for wire, value in body.items():
             if wire in self._fields_by_wire:
                 continue
-            problem = unwritable(wire, value) if keep else self.unknown(wire, value)
+            problem = unwritable(wire, value) if keep else self.unknown(wire, value, name)
             if problem is not None:
                 problems.append(problem)
         return problems
 
-    def unknown(self, wire: str, value: object) -> Problem:
+    def unknown(self, wire: str, value: object, name: Naming = str) -> Problem:
         """Return the problem of a field *wire* that the family does not have."""
         known = self.suggestion(str(wire))
-        hint = f"did you mean {known}?" if known else f"use {', '.join(self._fields_by_wire)}"
+        fields = ", ".join(map(name, self._fields_by_wire))
+        hint = f"did you mean {name(known)}?" if known else f"use {fields}"
         return Problem(
             str(wire), value, "unknown_field", f"family {self.name} has no such field", hint
         )
@@ -481,52 +500,56 @@ class Family:
         hint = f"did you mean {close[0]}? " if close else ""
         return attrs.evolve(problem, accepted=f"{hint}{problem.accepted}")
 
-    def _with_place_for_files(self, problem: Problem) -> Problem:
+    def _with_place_for_files(self, problem: Problem, name: Naming) -> Problem:
         """Return *problem* with the fields that take files, if it is about a file."""
         file = file_within(problem.value)
         if file is None:
             return problem
-        fields = self._fields_for_files()
-        place = f"put a file into {either(fields)}" if fields else self._no_files()
+        fields = self._fields_for_files(name)
+        place = f"put a file into {either(fields)}" if fields else self._no_files(name)
         hint = f"{place}, with {LOAD}" if fields and not isinstance(file, InlineMedia) else place
         return attrs.evolve(problem, accepted=f"{problem.accepted}; {hint}")
 
-    def _fields_for_files(self) -> list[str]:
-        """Return the fields that take files, by their names on the wire."""
-        return [field.wire for field in self.fields if field.takes_files]
+    def _fields_for_files(self, name: Naming) -> list[str]:
+        """Return the fields that take files."""
+        return [name(field.wire) for field in self.fields if field.takes_files]
 
-    def _no_files(self) -> str:
-        fields = [field.wire for field in self.fields if field.takes_media]
+    def _no_files(self, name: Naming) -> str:
+        fields = [name(field.wire) for field in self.fields if field.takes_media]
         instead = f"; the URL of one goes into {either(fields)}" if fields else ""
         return f"this family takes no files{instead}"
 
     def problem_of_text(
-        self, wire: str, value: object, found: FileText | None = None
+        self, wire: str, value: object, file: FileText | None = None, name: Naming = str
     ) -> Problem | None:
         """Return the problem of the text *value* in the field *wire*, or None.
 
         Args:
             wire: The field's name on the wire.
             value: Its value.
-            found: The file that it is, or None to find that out.
+            file: The file that it is, or None to find that out.
+            name: Returns what the caller calls a field.
         """
-        found = found or file_text(value)
-        if found is None:
+        file = file or file_text(value)
+        if file is None:
             return None
-        return problem_of(wire, str(value), found, self.instead_of_text(found))
+        return problem_of(wire, str(value), file, self.instead_of_text(file, name=name))
 
-    def instead_of_text(self, found: FileText, forms: FileForms = IN_PYTHON) -> str:
+    def instead_of_text(
+        self, file: FileText, forms: FileForms = IN_PYTHON, name: Naming = str
+    ) -> str:
         """Return what to write in place of a text that is only a file.
 
         Args:
-            found: The file.
+            file: The file.
             forms: How it is written.
+            name: Returns what the caller calls a field.
         """
-        fields = self._fields_for_files()
+        fields = self._fields_for_files(name)
         if not fields:
-            return instead_of(found, self._no_files(), forms, loads=False)
-        form = "as" if found.path else "as a data: URI"
-        return instead_of(found, f"put it into {either(fields)}, {form}", forms)
+            return instead_of(file, self._no_files(name), forms, loads=False)
+        form = "as" if file.path else "as a data: URI"
+        return instead_of(file, f"put it into {either(fields)}, {form}", forms)
 
     def _problems_of_extra(self, extra: object) -> list[Problem]:
         if not isinstance(extra, Mapping):
@@ -556,15 +579,11 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _as_given(problem: Problem, given: Mapping[str, str]) -> Problem:
-    """Return *problem*, which concerns several fields, with the legacy names that were given."""
-    for wire, legacy in given.items():
-        field, message, accepted = (
-            re.sub(rf"\b{re.escape(wire)}\b", legacy, text)
-            for text in (problem.field, problem.message, problem.accepted)
-        )
-        problem = attrs.evolve(problem, field=field, message=message, accepted=accepted)
-    return problem
+def named(problems: Iterable[Problem], name: Naming) -> Iterator[Problem]:
+    """Yield *problems*, each with what the caller calls its field."""
+    for problem in problems:
+        called = name(problem.field)
+        yield problem if called == problem.field else attrs.evolve(problem, named=called)
 
 
 def _missing(field: Field) -> Problem:

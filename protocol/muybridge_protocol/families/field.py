@@ -10,12 +10,24 @@ from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
+    Naming,
     Problem,
     ValueRule,
     is_array,
     shown,
     with_article,
 )
+
+
+class _Names(dict[str, str]):
+    """The names of fields, by those on the wire."""
+
+    def __init__(self, name: Naming) -> None:
+        super().__init__()
+        self._name = name
+
+    def __missing__(self, wire: str) -> str:
+        return self._name(wire)
 
 
 @attrs.frozen(kw_only=True)
@@ -29,7 +41,7 @@ class Field:
         required: Whether the service requires it.
         rules: What its value must satisfy, whatever the model.
         service_default: The service's default if it is not sent, or None.
-        doc: What it is for.
+        doc: What it is for. Other fields stand in it as `{name on the wire}`.
     """
 
     name: str
@@ -39,6 +51,10 @@ class Field:
     rules: tuple[ValueRule, ...]
     service_default: object
     doc: str
+
+    def text(self, name: Naming = str) -> str:
+        """Return what it is for, with the *name* of each other field that this mentions."""
+        return self.doc.format_map(_Names(name))
 
     @property
     def takes_media(self) -> bool:

@@ -38,19 +38,6 @@ IMGA = Family(
 class ImgaRequest(MediaRequest):
     """An image with family `imga` (spec, `POST /v1/imga/images`).
 
-    Args:
-        model: The model (use imga, imga-2, imga-pro, imga-2-stable or imga-pro-stable). imga: 1K
-            only. imga-2: 1K only. imga-pro: up to 4K. imga-2-stable: 1K only. imga-pro-stable: up
-            to 4K. Unlisted(name) is a model that is not listed.
-        prompt: What the image shows.
-        resolution: Resolution; 2k and 4k for imga-pro and imga-pro-stable alone (use 1k, 2k or 4k).
-            Default 1k. For imga, imga-2 and imga-2-stable: use 1k.
-        size: Aspect ratio; without it the model's own applies (use 1:1, 16:9, 9:16, 4:3, 3:4, 3:2,
-            2:3, 5:4, 4:5 or 21:9).
-        image_urls: Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI).
-            For a local file, use load_media(path, allow_inline=True).
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """

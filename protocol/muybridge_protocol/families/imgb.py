@@ -67,22 +67,6 @@ class ImgbRequest(MediaRequest):
     9:21. quality is ignored for imgb-2-r. resolution is ignored with size: the exact size overrides
     it. ratio is ignored with size: the exact size overrides it.
 
-    Args:
-        model: The model (use imgb-2 or imgb-2-r). imgb-2: up to 4K; billed by quality tier.
-            imgb-2-r: 1K only; billed by resolution. Unlisted(name) is a model that is not listed.
-        prompt: What the image shows.
-        quality: Quality tier; ignored for imgb-2-r (use low, medium or high). Default low.
-        ratio: Aspect ratio; needed with a resolution (use 1:1, 16:9, 9:16, 4:3, 3:4, 3:2, 2:3, 5:4,
-            4:5, 2:1, 1:2, 21:9 or 9:21). Default 1:1.
-        resolution: Resolution; 2k and 4k for imgb-2 alone (use 1k, 2k or 4k). Default 1k. For
-            imgb-2-r: use 1k.
-        size: Exact size in pixels; overrides resolution and ratio (use {width}x{height}: edges of
-            at most 3840 px, multiples of 16, at most 3:1, 655360 to 8294400 pixels in all).
-        image_urls: Reference images (use an http(s) URL or a data:...;base64 URI). For a local
-            file, use load_media(path, allow_inline=True). For imgb-2: use at most 6. For imgb-2-r:
-            use at most 16.
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """
@@ -126,7 +110,7 @@ class ImgbRequest(MediaRequest):
             least_pixels=655_360,
             most_pixels=8_294_400,
         ),
-        doc="Exact size in pixels; overrides resolution and ratio",
+        doc="Exact size in pixels; overrides {resolution} and {ratio}",
         default=None,
     )
     """Exact size in pixels; overrides resolution and ratio (use {width}x{height}: edges of at most

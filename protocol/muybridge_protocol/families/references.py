@@ -75,7 +75,7 @@ def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Probl
             body[finding.field],
             "media",
             f"{names.get((finding.field, finding.index), '')}{finding.why}",
-            f"{finding.rule[:1].lower()}{finding.rule[1:]}".removesuffix("."),
+            finding.clause,
         )
         for finding in judge_media(family.media_rules, media, body).problems
     )

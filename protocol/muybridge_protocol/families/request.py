@@ -22,9 +22,9 @@ import attrs
 
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.families.docstrings import whole_docstring
-from muybridge_protocol.families.family import Family, Unlisted, any_link
+from muybridge_protocol.families.family import Family, Unlisted, any_link, named
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.families.naming import problems_of_names, python_names, with_names
+from muybridge_protocol.families.naming import problems_of_names
 from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest, UnknownFamily
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.json_value import JsonValue
@@ -32,6 +32,7 @@ from muybridge_protocol.rules.files import FILE_TEXT, IN_PYTHON, FileForms, file
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
+    Naming,
     OneOf,
     Problem,
     ValueRule,
@@ -62,7 +63,7 @@ def setting(
 
     Args:
         rules: What its value must satisfy, in addition to its annotated type.
-        doc: What it is for.
+        doc: What it is for. Other fields stand in it as `{name on the wire}`.
         wire: Its name on the wire, if that differs from the Python name.
         service_default: The service's default if it is not sent.
         default: None for an optional field.
@@ -111,11 +112,11 @@ class MediaRequest(JsonValue):
             plain = field.kind.plain(value)
             if plain is not value:
                 object.__setattr__(self, field.name, plain)
-        report = family.check(self._body(), extra=self.extra, own=any_link)
-        problems = report.problems or self._problems_of_files()
+        name = family.python_name
+        report = family.check(self._body(), extra=self.extra, own=any_link, name=name)
+        problems = report.problems or tuple(named(self._problems_of_files(), name))
         if problems:
-            told = with_loading(problems, family, IN_PYTHON)
-            raise InvalidRequest(family.name, with_names(told, python_names(family)))
+            raise InvalidRequest(family.name, with_loading(problems, family, IN_PYTHON, name))
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
@@ -179,7 +180,7 @@ class MediaRequest(JsonValue):
             return {"required": ["family"]}
         fields = cls.family.fields
         return {
-            "properties": {field.wire: {"description": field.doc} for field in fields},
+            "properties": {field.wire: {"description": field.text()} for field in fields},
             "required": [
                 field.wire for field in fields if field.required and field.wire != "model"
             ],
@@ -330,7 +331,7 @@ def _as_json(value: object) -> object:
 
 
 def with_loading(
-    problems: Iterable[Problem], family: Family, forms: FileForms
+    problems: Iterable[Problem], family: Family, forms: FileForms, name: Naming = str
 ) -> tuple[Problem, ...]:
     """Return *problems*, with how to send a file where a field seems to have a file's name.
 
@@ -338,6 +339,7 @@ def with_loading(
         problems: What is wrong with a request.
         family: The request's family.
         forms: How a file is written in the request.
+        name: Returns what the caller calls a field.
     """
 
     def told(problem: Problem) -> Problem:
@@ -345,15 +347,15 @@ def with_loading(
             found = file_text(problem.value)
             if found is None:  # it was found in the file system
                 return problem
-            return attrs.evolve(problem, accepted=family.instead_of_text(found, forms))
+            return attrs.evolve(problem, accepted=family.instead_of_text(found, forms, name))
         field = family.field(problem.field)
         rules = field.rules if field is not None and problem.rule == MediaUrl.name else ()
         items = problem.value if is_array(problem.value) else (problem.value,)
         for rule in rules:
             if isinstance(rule, MediaUrl) and rule.base64:
-                for name in filter(_may_name_file, items):
-                    if rule.complaint(name):
-                        line = forms.file(typing.cast("str", name).removeprefix("@"))
+                for item in filter(_may_name_file, items):
+                    if rule.complaint(item):
+                        line = forms.file(typing.cast("str", item).removeprefix("@"))
                         accepted = f"{problem.accepted}; for a local file, {line}"
                         return attrs.evolve(problem, accepted=accepted)
         return problem
@@ -391,8 +393,7 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         family.tie_to(request, fields)
         _check_names(family)
         setattr(request, "__init__", _checking_names(family, request.__init__))  # noqa: B010  mypy knows no such assignment
-        if request.__doc__ is None:
-            request.__doc__ = whole_docstring(family)
+        request.__doc__ = whole_docstring(family)
         return request
 
     return decorate
@@ -485,6 +486,7 @@ def _check_names(family: Family) -> None:
     named = [wire for known in family.models for wire in (*known.limits, *known.defaults)]
     named += [name for alias in family.aliases for name in (alias.legacy, alias.field)]
     named += [rule.field for rule in family.ineffective]
+    named += [name for field in family.fields for name in re.findall(r"{(\w+)}", field.doc)]
     for wire in named:
         if family.field(wire) is None:
             raise TypeError(f"{family.name}: there is no field {wire}")

@@ -38,8 +38,8 @@ VIDC = Family(
     resolution="varies",
     duration="3-15 s",
     media_rules=(
-        Each("The reference video", ("referenceVideos",), (Lasts(3, 10),)),
-        Unseen("The output has the duration and ratio of the reference video."),
+        Each("the reference video", ("referenceVideos",), (Lasts(3, 10),)),
+        Unseen("the output has the duration and ratio of the reference video"),
     ),
 )
 
@@ -54,22 +54,6 @@ class VidcRequest(MediaRequest):
     video. ratio is ignored with reference_videos: the output follows the reference video. The
     reference video lasts 3-10 s. The output has the duration and ratio of the reference video.
 
-    Args:
-        model: The model (use vidc_o3). Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        duration: Length in seconds; ignored with reference_videos (use 3 to 15 s). Default 3.
-        ratio: Aspect ratio; ignored with reference_videos (use 9:16, 1:1 or 16:9). Default 9:16.
-        reference_images: Reference images; at most 4 with reference_videos (use 1 to 7; use an
-            http(s) URL or a data:...;base64 URI). For a local file, use load_media(path,
-            allow_inline=True).
-        first_image: First frame; with last_image (use an http(s) URL or a data:...;base64 URI). For
-            a local file, use load_media(path, allow_inline=True).
-        last_image: Last frame; with first_image (use an http(s) URL or a data:...;base64 URI). For
-            a local file, use load_media(path, allow_inline=True).
-        reference_videos: Reference video (use at most 1; use an http(s) URL or a data:...;base64
-            URI). For a local file, use load_media(path, allow_inline=True).
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """
@@ -80,34 +64,34 @@ class VidcRequest(MediaRequest):
     """What the video shows."""
     duration: int | None = setting(
         Between(3, 15),
-        doc="Length in seconds; ignored with reference_videos",
+        doc="Length in seconds; ignored with {referenceVideos}",
         service_default=3,
         default=None,
     )
     """Length in seconds; ignored with reference_videos (use 3 to 15 s). Default 3."""
     ratio: Literal["9:16", "1:1", "16:9"] | None = setting(
-        doc="Aspect ratio; ignored with reference_videos", service_default="9:16", default=None
+        doc="Aspect ratio; ignored with {referenceVideos}", service_default="9:16", default=None
     )
     """Aspect ratio; ignored with reference_videos (use 9:16, 1:1 or 16:9). Default 9:16."""
     reference_images: Sequence[str | InlineMedia] | None = setting(
         Items(1, 7),
         MediaUrl(),
         wire="referenceImages",
-        doc="Reference images; at most 4 with reference_videos",
+        doc="Reference images; at most 4 with {referenceVideos}",
         default=None,
     )
     """Reference images; at most 4 with reference_videos (use 1 to 7; use an http(s) URL or a
     data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
     """
     first_image: str | InlineMedia | None = setting(
-        MediaUrl(), doc="First frame; with last_image", default=None
+        MediaUrl(), doc="First frame; with {last_image}", default=None
     )
     """First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
     last_image: str | InlineMedia | None = setting(
-        MediaUrl(), doc="Last frame; with first_image", default=None
+        MediaUrl(), doc="Last frame; with {first_image}", default=None
     )
     """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
 

@@ -39,7 +39,7 @@ VIDD = Family(
     resolution="1080p",
     duration="1-16 s",
     media_rules=(
-        Each("An image", ("first_image", "last_image"), (Formats(("JPEG", "PNG", "WebP")),)),
+        Each("an image", ("first_image", "last_image"), (Formats(("JPEG", "PNG", "WebP")),)),
     ),
 )
 
@@ -49,17 +49,6 @@ class ViddRequest(MediaRequest):
     """A video with family `vidd` (spec, `POST /v1/vidd/videos`).
 
     last_image needs first_image. An image is JPEG, PNG or WebP.
-
-    Args:
-        model: The model (use viddq3-pro or viddq3-turbo). viddq3-pro: higher quality. viddq3-turbo:
-            faster. Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        duration: Length in seconds (use 1 to 16 s). Default 5.
-        aspect_ratio: Aspect ratio (use 16:9, 9:16, 1:1, 4:3 or 3:4). Default 16:9.
-        resolution: Resolution (use 540p, 720p or 1080p). Default 720p.
-        first_image: First frame (use a public http(s) URL).
-        last_image: Last frame; needs first_image (use a public http(s) URL).
-        extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
@@ -86,7 +75,7 @@ class ViddRequest(MediaRequest):
     """Resolution (use 540p, 720p or 1080p). Default 720p."""
     first_image: str | None = setting(_FRAME, doc="First frame", default=None)
     """First frame (use a public http(s) URL)."""
-    last_image: str | None = setting(_FRAME, doc="Last frame; needs first_image", default=None)
+    last_image: str | None = setting(_FRAME, doc="Last frame; needs {first_image}", default=None)
     """Last frame; needs first_image (use a public http(s) URL)."""
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

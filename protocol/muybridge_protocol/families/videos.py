@@ -43,8 +43,8 @@ VIDEOS = Family(
     resolution="720p",
     duration="4-15 s",
     media_rules=(
-        Each("Each reference image", ("referenceImages",), (Megabytes(20, fewer=True),)),
-        Each("Each reference video", ("referenceVideos",), (Resolution(720, 2160),)),
+        Each("each reference image", ("referenceImages",), (Megabytes(20, fewer=True),)),
+        Each("each reference video", ("referenceVideos",), (Resolution(720, 2160),)),
         Together(subject="reference videos", field="referenceVideos", seconds=15, megabytes=200),
     ),
 )
@@ -58,27 +58,6 @@ class VideosRequest(MediaRequest):
     combined with reference_images or reference_videos. Each reference image is under 20 MB. Each
     reference video has a resolution between 720 px and 2160 px. All reference videos together last
     at most 15 s and have at most 200 MB.
-
-    Args:
-        model: The model (use videos or videos_fast). videos: standard; billed per call.
-            videos_fast: faster; billed per call. Unlisted(name) is a model that is not listed.
-        prompt: What the video shows; at most 1500 characters (use 1 to 1500 characters).
-        duration: Length in seconds (use 4 to 15 s).
-        ratio: Aspect ratio (use 16:9, 9:16 or 1:1). Default 16:9.
-        resolution: Resolution (use 720p). Default 720p.
-        first_image: First frame; with last_image (use an http(s) URL or a data:...;base64 URI). For
-            a local file, use load_media(path, allow_inline=True).
-        last_image: Last frame; with first_image (use an http(s) URL or a data:...;base64 URI). For
-            a local file, use load_media(path, allow_inline=True).
-        reference_images: Reference images (use at most 4; use an http(s) URL or a data:...;base64
-            URI). For a local file, use load_media(path, allow_inline=True).
-        reference_videos: Reference videos (use at most 3; use an http(s) URL or a data:...;base64
-            URI). For a local file, use load_media(path, allow_inline=True).
-        image: Legacy name of first_image (use an http(s) URL or a data:...;base64 URI). For a local
-            file, use load_media(path, allow_inline=True).
-        last_frame_image: Legacy name of last_image (use an http(s) URL or a data:...;base64 URI).
-            For a local file, use load_media(path, allow_inline=True).
-        extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
@@ -103,14 +82,14 @@ class VideosRequest(MediaRequest):
     )
     """Resolution (use 720p). Default 720p."""
     first_image: str | InlineMedia | None = setting(
-        MediaUrl(), doc="First frame; with last_image", default=None
+        MediaUrl(), doc="First frame; with {last_image}", default=None
     )
     """First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
     last_image: str | InlineMedia | None = setting(
-        MediaUrl(), doc="Last frame; with first_image", default=None
+        MediaUrl(), doc="Last frame; with {first_image}", default=None
     )
     """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
 
@@ -135,14 +114,14 @@ class VideosRequest(MediaRequest):
     For a local file, use load_media(path, allow_inline=True).
     """
     image: str | InlineMedia | None = setting(
-        MediaUrl(), doc="Legacy name of first_image", default=None
+        MediaUrl(), doc="Legacy name of {first_image}", default=None
     )
     """Legacy name of first_image (use an http(s) URL or a data:...;base64 URI).
 
     For a local file, use load_media(path, allow_inline=True).
     """
     last_frame_image: str | InlineMedia | None = setting(
-        MediaUrl(), wire="lastFrameImage", doc="Legacy name of last_image", default=None
+        MediaUrl(), wire="lastFrameImage", doc="Legacy name of {last_image}", default=None
     )
     """Legacy name of last_image (use an http(s) URL or a data:...;base64 URI).
 

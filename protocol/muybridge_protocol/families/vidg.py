@@ -70,29 +70,6 @@ VIDG = Family(
 class VidgRequest(MediaRequest):
     """A video with family `vidg` (spec, `POST /v1/vidg/videos`).
 
-    Args:
-        model: The model (use vidg_video3, vidg_video3_pro, vidg_video3_max or vidg_video3_stable).
-            vidg_video3: billed per second. vidg_video3_pro: always 10 s, 16:9, 720p; how many
-            reference images it takes is not shown; billed per call. vidg_video3_max: no base64
-            images; billed per second. vidg_video3_stable: no base64 images; billed per call.
-            Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        duration: Length in seconds; 6, 10, 12, 16, 20 or 30 for vidg_video3_max, 6 or 10 for
-            vidg_video3_stable, not to be set for vidg_video3_pro (use 6 to 30 s). Default 10. For
-            vidg_video3_pro: leave the field out. For vidg_video3_max: use 6, 10, 12, 16, 20 or 30.
-            For vidg_video3_stable: use 6 or 10.
-        aspect_ratio: Aspect ratio; 3:2 and 2:3 not for vidg_video3_max, only 16:9 for
-            vidg_video3_pro (use 16:9, 9:16, 1:1, 3:2 or 2:3). Default 16:9. For vidg_video3_pro:
-            use 16:9. For vidg_video3_max: use 16:9, 9:16 or 1:1.
-        resolution: Resolution; only 720p for vidg_video3_pro (use 480p or 720p). Default 720p. For
-            vidg_video3_pro: use 720p.
-        image_urls: Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for
-            vidg_video3_max (use an http(s) URL, a data:...;base64 URI or plain base64). For a local
-            file, use load_media(path). For vidg_video3 and vidg_video3_stable: use at most 7. For
-            vidg_video3_max: use at most 5. For vidg_video3_max and vidg_video3_stable: use a public
-            http(s) URL.
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """

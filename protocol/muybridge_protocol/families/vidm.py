@@ -26,11 +26,6 @@ VIDM = Family(
 class VidmRequest(MediaRequest):
     """A video with family `vidm` (spec, `POST /v1/vidm/videos`).
 
-    Args:
-        model: The model (use the name that the service uses).
-        prompt: What the video shows.
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """

@@ -35,7 +35,7 @@ VIDR = Family(
     omits_error=True,
     media_rules=(
         Each(
-            "A reference image",
+            "a reference image",
             _REFERENCES,
             (
                 Orientation(
@@ -47,7 +47,7 @@ VIDR = Family(
             ),
         ),
         Unseen(
-            "A real portrait photograph as reference usually makes the generation fail.",
+            "a real portrait photograph as reference usually makes the generation fail",
             _REFERENCES,
         ),
     ),
@@ -62,19 +62,6 @@ class VidrRequest(MediaRequest):
     input_reference and image_urls. A reference image has 1280x720 px for 16:9, and 720x1280 px for
     9:16. A real portrait photograph as reference usually makes the generation fail.
 
-    Args:
-        model: The model (use vidrPlus or vidrPro). Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        size: Size in pixels, or else aspect_ratio (use 720x1280 or 1280x720). Default 720x1280.
-        aspect_ratio: Aspect ratio, or else size (use 16:9 or 9:16).
-        duration: Length in seconds, or else seconds (use 4, 8 or 12).
-        seconds: Length in seconds, or else duration (use 4, 8 or 12).
-        input_reference: Reference image, or else image_urls (use at most 1; use an http(s) URL or a
-            data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
-        image_urls: Reference image, or else input_reference (use at most 1; use an http(s) URL or a
-            data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """
@@ -84,29 +71,29 @@ class VidrRequest(MediaRequest):
     prompt: str = setting(Text(), doc="What the video shows")
     """What the video shows."""
     size: Literal["720x1280", "1280x720"] | None = setting(
-        doc="Size in pixels, or else aspect_ratio", service_default="720x1280", default=None
+        doc="Size in pixels, or else {aspect_ratio}", service_default="720x1280", default=None
     )
     """Size in pixels, or else aspect_ratio (use 720x1280 or 1280x720). Default 720x1280."""
     aspect_ratio: Literal["16:9", "9:16"] | None = setting(
-        doc="Aspect ratio, or else size", default=None
+        doc="Aspect ratio, or else {size}", default=None
     )
     """Aspect ratio, or else size (use 16:9 or 9:16)."""
     duration: Literal[4, 8, 12] | None = setting(
-        doc="Length in seconds, or else seconds", default=None
+        doc="Length in seconds, or else {seconds}", default=None
     )
     """Length in seconds, or else seconds (use 4, 8 or 12)."""
     seconds: Literal[4, 8, 12] | None = setting(
-        doc="Length in seconds, or else duration", default=None
+        doc="Length in seconds, or else {duration}", default=None
     )
     """Length in seconds, or else duration (use 4, 8 or 12)."""
     input_reference: Sequence[str | InlineMedia] | None = setting(
-        at_most(1), MediaUrl(), doc="Reference image, or else image_urls", default=None
+        at_most(1), MediaUrl(), doc="Reference image, or else {image_urls}", default=None
     )
     """Reference image, or else image_urls (use at most 1; use an http(s) URL or a data:...;base64
     URI). For a local file, use load_media(path, allow_inline=True).
     """
     image_urls: Sequence[str | InlineMedia] | None = setting(
-        at_most(1), MediaUrl(), doc="Reference image, or else input_reference", default=None
+        at_most(1), MediaUrl(), doc="Reference image, or else {input_reference}", default=None
     )
     """Reference image, or else input_reference (use at most 1; use an http(s) URL or a
     data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).

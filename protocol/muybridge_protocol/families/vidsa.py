@@ -42,14 +42,6 @@ VIDSA = Family(
 class VidsaRequest(MediaRequest):
     """A video with family `vidsa` (spec, `POST /v1/vidsa/videos`).
 
-    Args:
-        model: The model (use vidsa_1_5_pro_480p, vidsa_1_5_pro_720p or vidsa_1_5_pro_1080p).
-            vidsa_1_5_pro_480p: 480p; preview. vidsa_1_5_pro_720p: 720p. vidsa_1_5_pro_1080p: 1080p.
-            Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        duration: Length in seconds; -1 is automatic (use 2 to 12 s, or -1).
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """

@@ -64,21 +64,21 @@ VIDSB = Family(
     duration="4-15 s",
     makes_audio=True,
     media_rules=(
-        Each("An image", _IMAGES, (Formats(("JPEG", "PNG", "WebP", "BMP", "TIFF", "GIF")),)),
-        Each("An image", _IMAGES, (Edges(300, 6000), Proportion(0.4, 2.5))),
+        Each("an image", _IMAGES, (Formats(("JPEG", "PNG", "WebP", "BMP", "TIFF", "GIF")),)),
+        Each("an image", _IMAGES, (Edges(300, 6000), Proportion(0.4, 2.5))),
         Unseen(
-            "A reference image with human faces or virtual avatars must be an asset.",
+            "a reference image with human faces or virtual avatars must be an asset",
             ("referenceImages",),
         ),
-        Each("Each reference video", ("referenceVideos",), (Lines((480, 720)), Lasts(2, 15))),
+        Each("each reference video", ("referenceVideos",), (Lines((480, 720)), Lasts(2, 15))),
         Together(subject="reference videos", field="referenceVideos", seconds=15),
         Each(
-            "Each reference sound",
+            "each reference sound",
             ("referenceAudios",),
             (Formats(("WAV", "MP3")), Lasts(2, 15), Megabytes(15)),
         ),
         Together(subject="reference sounds", field="referenceAudios", seconds=15),
-        Unseen("The service chooses its backend model from the reference videos."),
+        Unseen("the service chooses its backend model from the reference videos"),
     ),
 )
 
@@ -95,25 +95,6 @@ class VidsbRequest(MediaRequest):
     videos together last at most 15 s. Each reference sound is WAV or MP3, lasts 2-15 s and has at
     most 15 MB. All reference sounds together last at most 15 s. The service chooses its backend
     model from the reference videos.
-
-    Args:
-        model: The model (use vidsb_2_0, vidsb_2_0_fast, vidsb_2_0_pro or vidsb_2_0_fast_pro).
-            vidsb_2_0: needs a reference video, and so never takes first_image or last_image.
-            vidsb_2_0_fast: faster; needs a reference video, and so never takes first_image or
-            last_image. vidsb_2_0_pro: high quality. vidsb_2_0_fast_pro: faster; high quality.
-            Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        duration: Length in seconds (use 4 to 15 s). Default 5.
-        aspect_ratio: Aspect ratio (use 16:9, 4:3, 1:1, 3:4, 9:16, 21:9 or adaptive). Default 16:9.
-        generate_audio: Whether the video has sound in step with it. Default True.
-        first_image: First frame; not with reference media (use a public http(s) URL or
-            asset://<id>).
-        last_image: Last frame; needs first_image (use a public http(s) URL or asset://<id>).
-        reference_images: Reference images (use 1 to 9; use an http(s) URL or asset://<id>).
-        reference_videos: Reference videos; needed by vidsb_2_0 and vidsb_2_0_fast (use at most 3;
-            use an http(s) URL or asset://<id>).
-        reference_audios: Reference sounds (use at most 3; use an http(s) URL or asset://<id>).
-        extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
@@ -150,7 +131,7 @@ class VidsbRequest(MediaRequest):
         _FRAME, doc="First frame; not with reference media", default=None
     )
     """First frame; not with reference media (use a public http(s) URL or asset://<id>)."""
-    last_image: str | None = setting(_FRAME, doc="Last frame; needs first_image", default=None)
+    last_image: str | None = setting(_FRAME, doc="Last frame; needs {first_image}", default=None)
     """Last frame; needs first_image (use a public http(s) URL or asset://<id>)."""
     reference_images: Sequence[str] | None = setting(
         Items(1, 9), _REFERENCE, wire="referenceImages", doc="Reference images", default=None

@@ -64,28 +64,6 @@ class VidvRequest(MediaRequest):
     Give only one of input_reference and image_urls. last_image needs first_image. first_image and
     last_image cannot be combined with input_reference or image_urls.
 
-    Args:
-        model: The model (use vidv_3_1_fast, vidv_3_1_pro, vidv_3_1_pro_stable or
-            vidv_3_1_fast_stable). vidv_3_1_fast: up to 4K. vidv_3_1_pro: up to 4K.
-            vidv_3_1_pro_stable: up to 1080p. vidv_3_1_fast_stable: up to 1080p; first and last
-            frames, no reference images. Unlisted(name) is a model that is not listed.
-        prompt: What the video shows.
-        resolution: Resolution; 4K for vidv_3_1_fast and vidv_3_1_pro alone (use 720p, 1080p or 4K
-            (in any case)). Default 720p. For vidv_3_1_pro_stable and vidv_3_1_fast_stable: use 720p
-            or 1080p (in any case).
-        aspect_ratio: Aspect ratio, without a resolution after it (use 16:9 or 9:16). Default 16:9.
-        input_reference: Reference images, or else image_urls (use at most 3; use an http(s) URL or
-            a data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
-            vidv_3_1_fast_stable: leave the field out.
-        image_urls: Reference images, or else input_reference (use at most 3; use an http(s) URL or
-            a data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
-            vidv_3_1_fast_stable: leave the field out.
-        first_image: First frame; not with reference images (use an http(s) URL or a data:...;base64
-            URI). For a local file, use load_media(path, allow_inline=True).
-        last_image: Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI). For
-            a local file, use load_media(path, allow_inline=True).
-        extra: Fields that are sent unchecked, by their names on the wire.
-
     Raises:
         InvalidRequest: The service would reject the request. All problems are listed.
     """
@@ -117,14 +95,14 @@ class VidvRequest(MediaRequest):
     )
     """Aspect ratio, without a resolution after it (use 16:9 or 9:16). Default 16:9."""
     input_reference: Sequence[str | InlineMedia] | None = setting(
-        at_most(3), MediaUrl(), doc="Reference images, or else image_urls", default=None
+        at_most(3), MediaUrl(), doc="Reference images, or else {image_urls}", default=None
     )
     """Reference images, or else image_urls (use at most 3; use an http(s) URL or a data:...;base64
     URI). For a local file, use load_media(path, allow_inline=True). For vidv_3_1_fast_stable: leave
     the field out.
     """
     image_urls: Sequence[str | InlineMedia] | None = setting(
-        at_most(3), MediaUrl(), doc="Reference images, or else input_reference", default=None
+        at_most(3), MediaUrl(), doc="Reference images, or else {input_reference}", default=None
     )
     """Reference images, or else input_reference (use at most 3; use an http(s) URL or a
     data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
@@ -138,7 +116,7 @@ class VidvRequest(MediaRequest):
     For a local file, use load_media(path, allow_inline=True).
     """
     last_image: str | InlineMedia | None = setting(
-        MediaUrl(), doc="Last frame; needs first_image", default=None
+        MediaUrl(), doc="Last frame; needs {first_image}", default=None
     )
     """Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI).
 

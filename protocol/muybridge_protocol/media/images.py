@@ -9,8 +9,8 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 
-from muybridge_protocol.media.found import Found
-from muybridge_protocol.media.source import Damaged, Source, Truncated, Window, exactly
+from muybridge_protocol.media.draft import Draft
+from muybridge_protocol.media.source import Damaged, Source, Window, exactly, truncation
 
 _MOST_BLOCKS = 64
 """Mebibytes of a JPEG that are searched for its end."""
@@ -22,24 +22,24 @@ _MOST_ENTRIES = 4_096
 """Entries of a TIFF directory that are read at most."""
 
 
-def read_png(source: Source, found: Found) -> None:
+def read_png(source: Source, draft: Draft) -> None:
     """Read a PNG.
 
     Raises:
         Damaged: It begins with another chunk than it must.
-        Truncated: It ends within a chunk.
+        Damaged: It ends within a chunk.
     """
     start = exactly(source, 8, 16)
     if start[4:8] != b"IHDR":
         raise Damaged("its first chunk is not IHDR")
-    found.put_size(*struct.unpack(">II", start[8:]))
+    draft.put_size(*struct.unpack(">II", start[8:]))
     offset = 8
     while True:
         length, name = struct.unpack(">I4s", exactly(source, offset, 8))
         if name == b"eXIf":
-            found.turned |= _turned_by(Window(source, offset + 8))
+            draft.turned |= _turned_by(Window(source, offset + 8))
         elif name == b"iTXt":
-            found.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
+            draft.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
         elif name == b"IDAT" and not source.complete:
             return  # in the thousand chunks from here on, no note is looked for
         offset += 12 + length
@@ -48,7 +48,7 @@ def read_png(source: Source, found: Found) -> None:
             return
 
 
-def read_jpeg(source: Source, found: Found) -> None:
+def read_jpeg(source: Source, draft: Draft) -> None:
     """Read a JPEG up to the segment that has its size, and the notes before it.
 
     Raises:
@@ -70,13 +70,13 @@ def read_jpeg(source: Source, found: Found) -> None:
         (length,) = struct.unpack(">H", exactly(source, offset + 2, 2))
         if kind in _FRAMES:
             height, width = struct.unpack(">HH", exactly(source, offset + 5, 4))
-            found.put_size(width, height)
+            draft.put_size(width, height)
             if source.complete and not _has_end(source, offset):
-                found.doubt = "it has no end marker, so it may be truncated"
+                draft.doubt = "it has no end marker, so it may be truncated"
             return
         if kind == 0xE1:  # APP1
-            found.turned |= _turned_by(Window(source, offset + 4))
-            found.turned |= _turned_by_xmp(source.read(offset + 4, length - 2))
+            draft.turned |= _turned_by(Window(source, offset + 4))
+            draft.turned |= _turned_by_xmp(source.read(offset + 4, length - 2))
         offset += 2 + length
 
 
@@ -103,7 +103,7 @@ def _turned_by(note: Source) -> bool:
     try:
         at = len(_EXIF) if note.read(0, len(_EXIF)) == _EXIF else 0
         return _directory(Window(note, at)).get(_ORIENTATION, 1) in _TURNED
-    except (Damaged, Truncated):
+    except Damaged:
         return False
 
 
@@ -113,27 +113,27 @@ def _turned_by_xmp(note: bytes) -> bool:
     return said is not None and int(said[1]) in _TURNED
 
 
-def read_gif(source: Source, found: Found) -> None:
+def read_gif(source: Source, draft: Draft) -> None:
     """Read a GIF."""
-    found.put_size(*struct.unpack("<HH", exactly(source, 6, 4)))
+    draft.put_size(*struct.unpack("<HH", exactly(source, 6, 4)))
 
 
-def read_bmp(source: Source, found: Found) -> None:
+def read_bmp(source: Source, draft: Draft) -> None:
     """Read a BMP, whose height is negative if its rows run from top to bottom."""
     (header,) = struct.unpack("<I", exactly(source, 14, 4))
     if header == 12:  # of OS/2
-        found.put_size(*struct.unpack("<HH", exactly(source, 18, 4)))
+        draft.put_size(*struct.unpack("<HH", exactly(source, 18, 4)))
     else:
         width, height = struct.unpack("<ii", exactly(source, 18, 8))
-        found.put_size(width, abs(height))
+        draft.put_size(width, abs(height))
 
 
-def read_webp(source: Source, found: Found) -> None:
+def read_webp(source: Source, draft: Draft) -> None:
     """Read a WebP.
 
     Raises:
         Damaged: Its first chunk is not one of the three that it may be.
-        Truncated: It is shorter than it says.
+        Damaged: It is shorter than it says.
     """
     start = exactly(source, 0, 30)
     chunk, data = start[12:16], start[20:]
@@ -146,31 +146,31 @@ def read_webp(source: Source, found: Found) -> None:
         width, height = (size & 0x3FFF for size in struct.unpack("<HH", data[6:10]))
     else:
         raise Damaged("its first chunk is not VP8, VP8L or VP8X")
-    found.put_size(width, height)
+    draft.put_size(width, height)
     end = int.from_bytes(start[4:8], "little") + 8
     if source.size is not None and source.size < end:
-        raise Truncated
+        raise truncation()
     if chunk == b"VP8X" and data[0] & _WEBP_NOTES:
-        _read_webp_notes(source, end, found)
+        _read_webp_notes(source, end, draft)
 
 
 _WEBP_NOTES = 0x0C
 """The flags in the first chunk of a WebP for a note in Exif and one in XMP."""
 
 
-def _read_webp_notes(source: Source, end: int, found: Found) -> None:
+def _read_webp_notes(source: Source, end: int, draft: Draft) -> None:
     """Look for the notes of a WebP, which stand behind its picture."""
     offset = 12
     while offset + 8 <= end:
         name, length = struct.unpack("<4sI", exactly(source, offset, 8))
         if name == b"EXIF":
-            found.turned |= _turned_by(Window(source, offset + 8))
+            draft.turned |= _turned_by(Window(source, offset + 8))
         elif name == b"XMP ":
-            found.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
+            draft.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
         offset += 8 + length + length % 2
 
 
-def read_tiff(source: Source, found: Found) -> None:
+def read_tiff(source: Source, draft: Draft) -> None:
     """Read the first page of a TIFF.
 
     Raises:
@@ -183,8 +183,8 @@ def read_tiff(source: Source, found: Found) -> None:
         width, height = entries[_WIDTH], entries[_LENGTH]
     except KeyError:
         raise Damaged("its directory has no size") from None
-    found.put_size(width, height)
-    found.turned = entries.get(_ORIENTATION, 1) in _TURNED
+    draft.put_size(width, height)
+    draft.turned = entries.get(_ORIENTATION, 1) in _TURNED
 
 
 _SUBFILE, _WIDTH, _LENGTH, _ORIENTATION = 254, 256, 257, 274
@@ -219,7 +219,7 @@ def _directory(source: Source) -> dict[int, int]:
     return numbers
 
 
-IMAGE_READERS: Mapping[str, Callable[[Source, Found], None]] = {
+IMAGE_READERS: Mapping[str, Callable[[Source, Draft], None]] = {
     "PNG": read_png,
     "JPEG": read_jpeg,
     "GIF": read_gif,

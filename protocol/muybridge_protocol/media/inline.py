@@ -34,6 +34,8 @@ MIME_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORE
 TYPED: Final = Remedy(kind=RemedyKind.GIVE, option="mime_type", owner="load_media")
 """What else those can do who load a file of an unknown format."""
 
+_MEDIA: Final = "use a picture, video or sound"
+
 LOAD: Final = "muybridge.load_media(path)"
 """How a file becomes a value that requests take."""
 AS_TEXT: Final = f"use {LOAD}.data_uri() to send a file as text"
@@ -93,22 +95,23 @@ class InlineMedia:
         name = readable(name, _LONGEST_NAME)
         said = name or "it"
         if not data:
-            raise ValueError(f"{said} is empty; use a picture, video or sound")
+            raise LocalError(f"{said} is empty", accepted=_MEDIA)
         if mime_type is None:
             mime_type = CONTENT_TYPES.get(facts.format or "")
             if facts.defect == IS_PDF:
                 mime_type = PDF.content_type
             elif facts.defect:
                 typed = () if mime_type else (TYPED,)
-                raise LocalError(f"{said} {facts.defect}; use a picture, video or sound", *typed)
+                raise LocalError(f"{said} {facts.defect}", *typed, accepted=_MEDIA)
             elif mime_type is None:
                 known = ", ".join(CONTENT_TYPES)
                 raise LocalError(
-                    f"{said} has the format {facts.format}; use one of: {known}", TYPED
+                    f"{said} has the format {facts.format}", TYPED, accepted=f"use one of: {known}"
                 )
         elif not MIME_TYPE.fullmatch(mime_type):
-            raise ValueError(
-                f"{readable(repr(mime_type), 80)} is not a media type; use one such as image/png"
+            raise LocalError(
+                f"{readable(repr(mime_type), 80)} is not a media type",
+                accepted="use one such as image/png",
             )
         mime_type = mime_type.lower()  # however it is written, it is the same request
         for attribute, value in (

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from muybridge_protocol.media.draft import Draft
 from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts
 from muybridge_protocol.media.formats import AAC, BEGINNING, MP3, PDF, SVG, format_of
-from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.images import IMAGE_READERS
 from muybridge_protocol.media.mp4 import read_mp4
 from muybridge_protocol.media.sounds import (
@@ -36,14 +36,13 @@ from muybridge_protocol.media.source import (
     Damaged,
     OutOfReach,
     Source,
-    Truncated,
     Window,
 )
 from muybridge_protocol.media.webm import read_webm
 
 _MOST_READS = 20_000
 
-_READERS: Mapping[str, Callable[[Source, Found], None]] = {
+_READERS: Mapping[str, Callable[[Source, Draft], None]] = {
     **IMAGE_READERS,
     "MP4": read_mp4,
     "QuickTime": read_mp4,
@@ -79,31 +78,32 @@ def inspect_media(source: Source) -> MediaFacts:
     Raises:
         Wanted: Bytes are missing that can be fetched.
     """
-    found, defect, size = Found(), "", source.size
+    draft, defect, size = Draft(), "", source.size
     bounded: Source = Bounded(source, _MOST_READS)
     try:
         is_tagged = is_tag(bounded.read(0, BEGINNING))
         if is_tagged:
             bounded = Window(bounded, behind_tags(bounded))
-        defect = _recognize(bounded, found)
+        defect = _recognize(bounded, draft)
         if defect and is_tagged:
-            defect, found.missing = "", "what stands behind its tag is not recognized"
-        reader = _READERS.get(found.format or "")
+            defect, draft.missing = "", "what stands behind its tag is not recognized"
+        reader = _READERS.get(draft.format or "")
         if reader is not None:
-            reader(bounded, found)
+            reader(bounded, draft)
         elif not defect:
-            found.missing = "its headers are not read here"
-    except Truncated:
-        defect = "is truncated"
+            draft.missing = "its headers are not read here"
     except Damaged as error:
-        found.missing = f"its headers cannot be read: {error}"
+        if error.truncated:
+            defect = "is truncated"
+        else:
+            draft.missing = f"its headers cannot be read: {error}"
     except OutOfReach as error:
-        found.missing = str(error)
-    facts = {field.name: getattr(found, field.name) for field in attrs.fields(Found)}
+        draft.missing = str(error)
+    facts = {field.name: getattr(draft, field.name) for field in attrs.fields(Draft)}
     return MediaFacts(**facts, bytes=size, defect=defect)
 
 
-def _recognize(source: Source, found: Found) -> str:
+def _recognize(source: Source, draft: Draft) -> str:
     """Find out the format, and return why *source* is certainly no medium, or ""."""
     start = source.read(0, BEGINNING)
     if not start:
@@ -114,16 +114,16 @@ def _recognize(source: Source, found: Found) -> str:
     if known is None and is_adts(source):
         known = AAC
     if known is not None:
-        found.format, found.kind = known.name, known.kind
+        draft.format, draft.kind = known.name, known.kind
         return ""
     for mark, what in _NO_MEDIA:
         if start.startswith(mark):
             return what
-    found.format = UNKNOWN_FORMAT
-    return _as_text(start, found)
+    draft.format = UNKNOWN_FORMAT
+    return _as_text(start, draft)
 
 
-def _as_text(start: bytes, found: Found) -> str:
+def _as_text(start: bytes, draft: Draft) -> str:
     """Return why text is no medium, or "" if *start* is no text, or text that is a medium."""
     try:
         text = start.decode("utf-8-sig")
@@ -136,7 +136,7 @@ def _as_text(start: bytes, found: Found) -> str:
     if not all(char.isprintable() or char in "\t\r\n\f" for char in text):
         return ""
     if "<svg" in text or "<!DOCTYPE svg" in text:
-        found.format, found.kind = SVG.name, SVG.kind
+        draft.format, draft.kind = SVG.name, SVG.kind
         return ""
     if text.startswith(_TEXT_MEDIA):
         return ""

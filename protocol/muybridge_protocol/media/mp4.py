@@ -15,9 +15,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.draft import Draft
 from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
+from muybridge_protocol.media.source import Damaged, Source, exactly, truncation
 
 _CLOSE = 1.0
 """Seconds by which the lengths of the movie and its video may differ. They always do a little."""
@@ -32,12 +32,12 @@ class _Box:
     end: int | None
 
 
-def read_mp4(source: Source, found: Found) -> None:
+def read_mp4(source: Source, draft: Draft) -> None:
     """Read a file of MP4, QuickTime, HEIF or AVIF.
 
     Raises:
         Damaged: Its boxes contradict each other, or it has no header.
-        Truncated: It ends within its data, or before its header.
+        Damaged: It ends within its data, or before its header.
     """
     movie: _Box | None = None
     picture: _Box | None = None
@@ -46,7 +46,7 @@ def read_mp4(source: Source, found: Found) -> None:
     while True:
         try:
             box = next(boxes, None)
-        except (Damaged, Truncated):
+        except Damaged:
             if movie is None and picture is None:
                 raise
             break  # what stands behind the last box need not be one
@@ -62,13 +62,13 @@ def read_mp4(source: Source, found: Found) -> None:
             break
         is_cut = box.end is not None and source.size is not None and box.end > source.size
         if is_cut and box.name in _NEEDED:
-            raise Truncated
+            raise truncation()
     if picture is not None:
-        _read_picture(source, picture, found)
+        _read_picture(source, picture, draft)
     elif movie is not None:
-        _read_movie(source, movie, found)
-    elif has_data and found.kind is None:
-        raise Truncated
+        _read_movie(source, movie, draft)
+    elif has_data and draft.kind is None:
+        raise truncation()
     else:
         raise Damaged("it has no header")
 
@@ -78,15 +78,15 @@ _NEEDED = (*_DATA, b"moov", b"meta")
 """The boxes without whose end a file is of no use. Others are notes, and anything may follow."""
 
 
-def _read_picture(source: Source, head: _Box, found: Found) -> None:
+def _read_picture(source: Source, head: _Box, draft: Draft) -> None:
     """Find out how the pictures of a HEIF file are encoded. Their size is not read."""
-    if found.kind is not MediaKind.IMAGE:  # its brands name none
-        found.format, found.kind = "HEIF", MediaKind.IMAGE
-    found.missing = "its headers are not read here"
+    if draft.kind is not MediaKind.IMAGE:  # its brands name none
+        draft.format, draft.kind = "HEIF", MediaKind.IMAGE
+    draft.missing = "its headers are not read here"
     items = _first(source, head, b"iinf").get(b"iinf")
     if items is not None and items.end is not None:
         listed = source.read(items.start, min(items.end - items.start, _LONGEST_LIST))
-        found.format = next((name for mark, name in _ENCODED if mark in listed), found.format)
+        draft.format = next((name for mark, name in _ENCODED if mark in listed), draft.format)
 
 
 _ENCODED = ((b"hvc1", "HEIC"), (b"av01", "AVIF"))
@@ -135,8 +135,8 @@ def _first(source: Source, box: _Box, *names: bytes) -> dict[bytes, _Box]:
     return inner
 
 
-def _read_movie(source: Source, movie: _Box, found: Found) -> None:
-    claimed, found.kind = found.kind, None
+def _read_movie(source: Source, movie: _Box, draft: Draft) -> None:
+    claimed, draft.kind = draft.kind, None
     units, length = 0, None
     lengths: list[float] = []
     for box in _boxes(source, movie.start, movie.end):
@@ -145,27 +145,27 @@ def _read_movie(source: Source, movie: _Box, found: Found) -> None:
         elif box.name == b"mvex":
             length = length or _fragments_length(source, box)
         elif box.name == b"trak":
-            handler, its_length = _read_track(source, box, found)
+            handler, its_length = _read_track(source, box, draft)
             if handler == b"vide":
-                found.kind = MediaKind.VIDEO
+                draft.kind = MediaKind.VIDEO
                 lengths += [its_length] if its_length else []
-            elif handler == b"soun" and found.kind is None:
-                found.kind = MediaKind.SOUND
-    if found.kind is None:
-        found.kind = claimed
+            elif handler == b"soun" and draft.kind is None:
+                draft.kind = MediaKind.SOUND
+    if draft.kind is None:
+        draft.kind = claimed
     elif claimed is not None:
-        found.format = "MP4"  # its brand names another
-    if found.kind is MediaKind.SOUND and found.format == "MP4":
-        found.format = "M4A"
+        draft.format = "MP4"  # its brand names another
+    if draft.kind is MediaKind.SOUND and draft.format == "MP4":
+        draft.format = "M4A"
     if not units:
         raise Damaged("it has no length")
     seconds = length / units if length else None
     if seconds is None:
-        found.missing = "its header does not say how long it lasts"
+        draft.missing = "its header does not say how long it lasts"
     elif any(abs(seconds - other) > _CLOSE for other in lengths):
-        found.missing = "its tracks have different lengths"
+        draft.missing = "its tracks have different lengths"
     else:
-        found.seconds = seconds
+        draft.seconds = seconds
 
 
 def _fragments_length(source: Source, box: _Box) -> int | None:
@@ -188,7 +188,7 @@ def _length(source: Source, box: _Box) -> tuple[int, int | None]:
     return units, None if length in (0, unknown) else length
 
 
-def _read_track(source: Source, track: _Box, found: Found) -> tuple[bytes, float | None]:
+def _read_track(source: Source, track: _Box, draft: Draft) -> tuple[bytes, float | None]:
     """Read a track, and return what it is and how many seconds it lasts."""
     parts = _first(source, track, b"tkhd", b"mdia")
     if b"mdia" not in parts:
@@ -201,11 +201,11 @@ def _read_track(source: Source, track: _Box, found: Found) -> tuple[bytes, float
     if b"mdhd" in media:
         units, length = _length(source, media[b"mdhd"])
         seconds = length / units if length else None
-    if handler == b"vide" and found.width is None:
+    if handler == b"vide" and draft.width is None:
         if b"tkhd" in parts:
-            found.turned = _is_turned(source, parts[b"tkhd"])
+            draft.turned = _is_turned(source, parts[b"tkhd"])
         if b"minf" in media:
-            _read_picture_size(source, media[b"minf"], found)
+            _read_picture_size(source, media[b"minf"], draft)
     return handler, seconds
 
 
@@ -216,7 +216,7 @@ def _is_turned(source: Source, head: _Box) -> bool:
     return not a and not d and bool(b and c)
 
 
-def _read_picture_size(source: Source, inner: _Box, found: Found) -> None:
+def _read_picture_size(source: Source, inner: _Box, draft: Draft) -> None:
     box = inner
     for name in (b"stbl", b"stsd"):
         inside = _first(source, box, name)
@@ -224,4 +224,4 @@ def _read_picture_size(source: Source, inner: _Box, found: Found) -> None:
             return
         box = inside[name]
     # Version and flags, the number of entries, and the first entry with its size.
-    found.put_size(*struct.unpack(">HH", exactly(source, box.start + 8 + 32, 4)))
+    draft.put_size(*struct.unpack(">HH", exactly(source, box.start + 8 + 32, 4)))

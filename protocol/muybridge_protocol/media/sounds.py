@@ -6,7 +6,7 @@ import struct
 
 import attrs
 
-from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.draft import Draft
 from muybridge_protocol.media.source import Damaged, OutOfReach, Source, Window, exactly
 
 _STREAMED = (0, 0xFFFF_FFFF)
@@ -15,7 +15,7 @@ _PCM = (0x0001, 0x0003, 0xFFFE)
 _WAV_FORMAT = 16
 
 
-def read_wav(source: Source, found: Found) -> None:
+def read_wav(source: Source, draft: Draft) -> None:
     """Read a WAV file.
 
     Raises:
@@ -42,10 +42,10 @@ def read_wav(source: Source, found: Found) -> None:
     length = whole if whole is not None and length == _STREAMED[1] else length
     if length in _STREAMED or (rest is not None and length > rest):
         if rest is None:
-            found.missing = "its header does not say how long it lasts"
+            draft.missing = "its header does not say how long it lasts"
             return
         length = rest
-    found.seconds = length / rate
+    draft.seconds = length / rate
 
 
 @attrs.frozen
@@ -78,7 +78,7 @@ _FEWEST_FRAMES = 3
 """Frames in a row that make a sound: two bytes that look like a header occur by chance."""
 
 
-def read_mp3(source: Source, found: Found) -> None:
+def read_mp3(source: Source, draft: Draft) -> None:
     """Read an MP3 file.
 
     Raises:
@@ -97,13 +97,13 @@ def read_mp3(source: Source, found: Found) -> None:
         counted = walked
     elif walked is not None:
         if abs(walked - counted) > _CLOSE:
-            counted, found.missing = None, _DISAGREES
+            counted, draft.missing = None, _DISAGREES
     elif source.size is not None and not _may_have(source.size - start, counted, size, frame):
-        counted, found.missing = None, _DISAGREES
+        counted, draft.missing = None, _DISAGREES
     if counted is not None:
-        found.seconds = counted * frame.samples / frame.rate
-    elif not found.missing:
-        found.missing = "its header does not say how long it lasts"
+        draft.seconds = counted * frame.samples / frame.rate
+    elif not draft.missing:
+        draft.missing = "its header does not say how long it lasts"
 
 
 _CLOSE = 4

@@ -18,11 +18,21 @@ class OutOfReach(Exception):
 
 
 class Damaged(Exception):
-    """The data contradict their format; the message says how."""
+    """The data contradict their format; the message says how.
+
+    Args:
+        message: How.
+        truncated: Whether they end before they should.
+    """
+
+    def __init__(self, message: str, *, truncated: bool = False) -> None:
+        super().__init__(message)
+        self.truncated: bool = truncated
 
 
-class Truncated(Exception):
-    """The data end before they should."""
+def truncation() -> Damaged:
+    """Return the error of data that end before they should."""
+    return Damaged("they end too early", truncated=True)
 
 
 class Wanted(Exception):
@@ -175,11 +185,11 @@ def exactly(source: Source, offset: int, length: int) -> bytes:
     """Return *length* bytes from *offset* on.
 
     Raises:
-        Truncated: There are fewer.
+        Damaged: There are fewer.
         Wanted: They are not at hand yet.
         OutOfReach: They cannot be had.
     """
     data = source.read(offset, length)
     if len(data) < length:
-        raise Truncated
+        raise truncation()
     return data

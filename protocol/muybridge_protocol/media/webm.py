@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.draft import Draft
 from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
+from muybridge_protocol.media.source import Damaged, Source, exactly, truncation
 
 _HEADER, _SEGMENT, _INFO, _TRACKS, _CLUSTER = (
     0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675,
@@ -35,12 +35,12 @@ class _Element:
     end: int | None
 
 
-def read_webm(source: Source, found: Found) -> None:
+def read_webm(source: Source, draft: Draft) -> None:
     """Read a WebM or Matroska file.
 
     Raises:
         Damaged: Its elements contradict each other.
-        Truncated: It is shorter than it says.
+        Damaged: It is shorter than it says.
     """
     outer = _elements(source, 0, None)
     header, segment = next(outer), next(outer, None)
@@ -49,20 +49,20 @@ def read_webm(source: Source, found: Found) -> None:
     for element in _elements(source, header.start, header.end):
         if element.name == _DOCTYPE:
             kind = _value(source, element).rstrip(b"\0")
-            found.format = "WebM" if kind == b"webm" else "Matroska"
+            draft.format = "WebM" if kind == b"webm" else "Matroska"
     for element in _elements(source, segment.start, segment.end):
         if element.name == _INFO:
-            _read_info(source, element, found)
+            _read_info(source, element, draft)
         elif element.name == _TRACKS:
-            _read_tracks(source, element, found)
+            _read_tracks(source, element, draft)
         elif element.name == _CLUSTER:
             break
-    if found.kind is MediaKind.SOUND and found.format == "WebM":
-        found.format = "WebA"
-    if found.seconds is None:
-        found.missing = "its header does not say how long it lasts"
+    if draft.kind is MediaKind.SOUND and draft.format == "WebM":
+        draft.format = "WebA"
+    if draft.seconds is None:
+        draft.missing = "its header does not say how long it lasts"
     if source.size is not None and segment.end is not None and segment.end > source.size:
-        raise Truncated
+        raise truncation()
 
 
 def _elements(source: Source, offset: int, end: int | None) -> Iterator[_Element]:
@@ -101,7 +101,7 @@ def _value(source: Source, element: _Element) -> bytes:
     return exactly(source, element.start, length)
 
 
-def _read_info(source: Source, info: _Element, found: Found) -> None:
+def _read_info(source: Source, info: _Element, draft: Draft) -> None:
     units, length = _USUAL_UNITS, None
     for element in _elements(source, info.start, info.end):
         if element.name == _UNITS:
@@ -112,22 +112,22 @@ def _read_info(source: Source, info: _Element, found: Found) -> None:
                 (length,) = struct.unpack(">f" if len(raw) == 4 else ">d", raw)  # single precision
     # Only a finite number above 0 is between the two.
     if length is not None and 0 < length * units < 1e300:
-        found.seconds = length * units / 1e9
+        draft.seconds = length * units / 1e9
 
 
-def _read_tracks(source: Source, tracks: _Element, found: Found) -> None:
+def _read_tracks(source: Source, tracks: _Element, draft: Draft) -> None:
     for track in _elements(source, tracks.start, tracks.end):
         if track.name != _TRACK:
             continue
         for element in _elements(source, track.start, track.end):
             if element.name == _TYPE:
                 kind = _TYPES.get(int.from_bytes(_value(source, element), "big"))
-                if kind is MediaKind.VIDEO or found.kind is None:
-                    found.kind = kind
-            elif element.name == _VIDEO and found.width is None:
+                if kind is MediaKind.VIDEO or draft.kind is None:
+                    draft.kind = kind
+            elif element.name == _VIDEO and draft.width is None:
                 sizes = {
                     inner.name: int.from_bytes(_value(source, inner), "big")
                     for inner in _elements(source, element.start, element.end)
                     if inner.name in (_WIDTH, _HEIGHT)
                 }
-                found.put_size(sizes.get(_WIDTH, 0), sizes.get(_HEIGHT, 0))
+                draft.put_size(sizes.get(_WIDTH, 0), sizes.get(_HEIGHT, 0))

@@ -6,13 +6,13 @@ in rules between fields, and a field counts as sent under its old name, too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 
 from muybridge_protocol.families import Family, Field
 from muybridge_protocol.openapi.values import limits_schema, value_schema
 from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.remedies import as_sentence
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.schemas import any_of, model_among
 from muybridge_protocol.rules.values import PixelSize, ValueRule, both
@@ -51,11 +51,10 @@ def _property(family: Family, field: Field) -> JsonObject:
 
 
 def _sentences(family: Family, field: Field) -> Iterator[str]:
-    yield f"{_wire_names(family, field.doc)}."
+    yield f"{field.text()}."
     for rule in field.rules:
         if isinstance(rule, MediaUrl | PixelSize):
-            accepted = rule.accepted.removeprefix("use ")
-            yield f"{accepted[0].upper()}{accepted[1:]}."
+            yield as_sentence(rule.form)
     for ineffective in family.ineffective:
         if ineffective.field == field.wire:
             yield f"It {ineffective.message()}."
@@ -69,14 +68,6 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
             about = "; ".join(filter(None, (model.note, billing)))
             if about:
                 yield f"`{model.name}`: {about}."
-
-
-def _wire_names(family: Family, doc: str) -> str:
-    """Return *doc*, which calls fields by their Python names, with those on the wire."""
-    for field in family.fields:
-        if field.name != field.wire:
-            doc = re.sub(rf"\b{field.name}\b", field.wire, doc)
-    return doc
 
 
 # Rules for single models.

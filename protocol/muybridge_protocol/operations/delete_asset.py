@@ -11,7 +11,6 @@ from muybridge_protocol.arguments import check_type
 from muybridge_protocol.delivery import DELETE, RETRIES, Verdict, backoff, refusal, retry_after
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
-    AssetDeletePresumed,
     AssetDeleteUnknown,
     NotSent,
     ProtocolViolation,
@@ -82,10 +81,8 @@ class DeleteAsset(Operation[None]):
             case Verdict.ANSWER:
                 return self._read(response)
             case Verdict.REFUSED | Verdict.MISSING if self.uncertain:
-                code, said = f"status {response.status}", error_message(response.body)
-                return self._settle(
-                    AssetDeletePresumed(asset_id=self.asset_id, code=code, msg=said)
-                )
+                said = error_message(response.body)
+                return self._settle(self._likely(f"status {response.status}", said))
             case Verdict.REFUSED | Verdict.MISSING:
                 return self._settle(refusal(response))
             case Verdict.VIOLATION:
@@ -128,10 +125,17 @@ class DeleteAsset(Operation[None]):
             return self._settle(AssetDeleteUnknown(asset_id=self.asset_id, reason=why))
         if code == SUCCESS:
             return self._settle(None)
-        kind = AssetDeletePresumed if self.uncertain else AssetDeleteFailed
         shown = readable(code if isinstance(code, str) else f"{json.dumps(code)}, no string", 80)
         msg = readable(said) if isinstance(said, str) else ""
-        return self._settle(kind(asset_id=self.asset_id, code=shown, msg=msg))
+        if self.uncertain:
+            return self._settle(self._likely(f"code {shown}", msg))
+        return self._settle(AssetDeleteFailed(asset_id=self.asset_id, code=shown, msg=msg))
+
+    def _likely(self, code: str, message: str) -> AssetDeleteUnknown:
+        """Return the error of a refusal after an attempt that may have deleted the asset."""
+        said = f": {message}" if message else ""
+        reason = f"the response to an earlier attempt was lost, and the last one was {code}{said}"
+        return AssetDeleteUnknown(asset_id=self.asset_id, reason=reason, likely=True)
 
     def _retry(
         self,

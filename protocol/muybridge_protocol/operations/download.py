@@ -398,8 +398,7 @@ class Download(Operation[Saved]):
             if result.status == Status.CANCELLED:
                 return TaskCancelled(result=result, task=self.task)
             if result.status != Status.COMPLETED:
-                reason = f"the task is not completed yet (status {result.status})"
-                return NotCompleted(reason=reason, task=self.task)
+                return NotCompleted(reason=f"the task is {result.status}", task=self.task)
         return self._link_expired(f"the service has no link for it (status {result.status})")
 
     def _begin(self, head: HttpHead, now: float) -> Self:
@@ -475,14 +474,16 @@ class Download(Operation[Saved]):
         if fruitless >= FRUITLESS_TRIES:
             return self._settle(self._error(reason))
         delay = max(backoff(self.seed, fruitless), min(at_least, LONGEST_WAIT))
+        due, event = now + delay, WillRetry("download", reason, delay, fruitless)
         stage = Stage.FETCHING if self.stage is Stage.READING else self.stage
         return attrs.evolve(
             self,
             stage=stage,
             fruitless=fruitless,
             furthest=max(self.furthest, self.part.offset),
-            due=now + delay,
-            events=(WillRetry("download", reason, delay, fruitless),),
+            due=due,
+            # The deadline comes first: nothing will be retried.
+            events=() if due >= self.deadline else (event,),
         )
 
     def _error(self, reason: str, status: int | None = None) -> ServiceError:

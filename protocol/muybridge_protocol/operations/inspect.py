@@ -122,7 +122,7 @@ class Inspection(Operation[MediaFacts]):
         if self.settled is not None:
             return self.settled
         if now >= self.deadline:
-            return Settled(self._known("it took too long"))
+            return Settled(self._facts("it took too long"))
         return Fetch(self._fetch_request(), self.deadline)
 
     def accept(self, head: HttpHead, now: float) -> Self:
@@ -269,13 +269,13 @@ class Inspection(Operation[MediaFacts]):
             return self.fragments
         return self.fragments.having(self.offset, self.arriving)
 
-    def _known(self, why: str) -> MediaFacts:
+    def _facts(self, why: str) -> MediaFacts:
         """Return what is known; *why* not more."""
         closed = attrs.evolve(self._gathered(), closed=why)
         return inspect_media(closed)
 
     def _close(self, why: str, *remedies: Remedy) -> Self:
-        return self._settle(attrs.evolve(self._known(why), remedies=remedies))
+        return self._settle(attrs.evolve(self._facts(why), remedies=remedies))
 
     def _fetch_request(self) -> HttpRequest:
         return HttpRequest(

@@ -25,7 +25,7 @@ SHORTLY: Final = 1.0
 task turns out to have ended, no wait has to sit out another interval."""
 
 
-class _Known(NamedTuple):
+class _Schedule(NamedTuple):
     """What is remembered of a task: not its record, which may be large."""
 
     family: str | None
@@ -45,7 +45,7 @@ class _Known(NamedTuple):
         return True
 
 
-_ENDED: Final = _Known(None, None, None, -math.inf, under_way=False, permits=[])
+_ENDED: Final = _Schedule(None, None, None, -math.inf, under_way=False, permits=[])
 """What is remembered of a task that has ended. It may be polled at any time: it does not change."""
 
 
@@ -64,7 +64,7 @@ class NextPolls:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
-        self._tasks: OrderedDict[str, _Known] = OrderedDict()
+        self._tasks: OrderedDict[str, _Schedule] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -81,18 +81,20 @@ class NextPolls:
         """
         if not isinstance(operation, Poll):
             return operation
-        ours = _known(operation, now, under_way=True)
-        known = self._tasks.setdefault(operation.task.id, ours)
-        if known is _ENDED:
+        ours = _schedule_of(operation, now, under_way=True)
+        schedule = self._tasks.setdefault(operation.task.id, ours)
+        if schedule is _ENDED:
             return operation
         shortly = now + operation.wall_offset + SHORTLY
         is_first = True
-        if known is not ours and not operation.once:  # a single query waits for nobody
-            at = min(known.next_poll_at, shortly) if known.under_way else known.next_poll_at
+        if schedule is not ours and not operation.once:  # a single query waits for nobody
+            at = (
+                min(schedule.next_poll_at, shortly) if schedule.under_way else schedule.next_poll_at
+            )
             later = operation.put_off(at, now)
             if later is not operation:
                 return later
-            is_first = known.take()
+            is_first = schedule.take()
         self._remember(operation.task.id, ours)
         return operation if is_first else operation.put_off(shortly, now)
 
@@ -104,24 +106,26 @@ class NextPolls:
             now: Seconds on the driver's clock.
         """
         if isinstance(operation, Poll):
-            known = _ENDED if operation.has_ended else _known(operation, now, under_way=False)
-            self._remember(operation.task.id, known)
+            schedule = (
+                _ENDED if operation.has_ended else _schedule_of(operation, now, under_way=False)
+            )
+            self._remember(operation.task.id, schedule)
 
     def recall(self, task: Task) -> Task:
         """Return *task* with the time of its next poll, and with its family and model if known."""
-        known = self._tasks.get(task.id)
-        if known is None or known is _ENDED:
+        schedule = self._tasks.get(task.id)
+        if schedule is None or schedule is _ENDED:
             return task
         return attrs.evolve(
             task,
-            family=task.family or known.family,
-            model=task.model or known.model,
-            requested_model=task.requested_model or known.requested_model,
-            next_poll_at=max(known.next_poll_at, task.next_poll_at or known.next_poll_at),
+            family=task.family or schedule.family,
+            model=task.model or schedule.model,
+            requested_model=task.requested_model or schedule.requested_model,
+            next_poll_at=max(schedule.next_poll_at, task.next_poll_at or schedule.next_poll_at),
         )
 
-    def _remember(self, task: str, known: _Known) -> None:
-        self._tasks[task] = known
+    def _remember(self, task: str, schedule: _Schedule) -> None:
+        self._tasks[task] = schedule
         with suppress(KeyError):  # another thread has made room
             self._tasks.move_to_end(task)
         if len(self._tasks) > self._limit:
@@ -129,11 +133,11 @@ class NextPolls:
                 self._tasks.popitem(last=False)
 
 
-def _known(poll: Poll, now: float, *, under_way: bool) -> _Known:
+def _schedule_of(poll: Poll, now: float, *, under_way: bool) -> _Schedule:
     task = poll.task
     # `due` is not set before the exchange ends, nor if it settled the operation.
     due = poll.due if poll.due > now else now + poll.interval
-    return _Known(
+    return _Schedule(
         task.family,
         task.model,
         task.requested_model,

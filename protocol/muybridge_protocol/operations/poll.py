@@ -123,6 +123,7 @@ class Poll(Operation[Result]):
         failures: Attempts that have failed in a row.
         unreadable: Responses in a row that could not be read.
         incomplete: Responses in a row that said `completed` without a URL.
+        reason: Why the last attempt failed, in words.
     """
 
     task: Task
@@ -138,6 +139,7 @@ class Poll(Operation[Result]):
     failures: int = 0
     unreadable: int = 0
     incomplete: int = 0
+    reason: str = ""
 
     @classmethod
     def start(
@@ -415,10 +417,15 @@ class Poll(Operation[Result]):
         return attrs.evolve(
             self,
             failures=failures,
+            reason=reason,
             due=now + delay,
             interval=min(longest, interval * GROWTH),
-            events=(event,),
+            events=() if self._ends_by(now + delay) else (event,),
         )
+
+    def _ends_by(self, due: float) -> bool:
+        """Whether the wait has ended at *due*, so that what is due then is not announced."""
+        return self.deadline is not None and due >= self.deadline
 
     @property
     def _is_last_try(self) -> bool:
@@ -430,6 +437,7 @@ class Poll(Operation[Result]):
             waited=self.deadline - self.started,
             status=self.task.status if self.seen is None else self.seen,
             silent=self.deadline - self.heard if self.failures else None,
+            reason=self.reason if self.failures else "",
             task=attrs.evolve(self.task, next_poll_at=self.due + self.wall_offset),
         )
 

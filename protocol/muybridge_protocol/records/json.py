@@ -161,7 +161,11 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
     except RecursionError:
         raise InvalidJson("it is nested too deeply") from None
     except ValueError as error:
-        said = _told(error) if isinstance(error, json.JSONDecodeError) else "a number is too long"
+        said = (
+            _syntax_error(error)
+            if isinstance(error, json.JSONDecodeError)
+            else "a number is too long"
+        )
         raise InvalidJson(f"it is not JSON: {said}" if text else "it is empty") from None
     if text[end:].strip(_SPACE):
         raise InvalidJson("it is not JSON: Extra data")
@@ -170,7 +174,7 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
     return value
 
 
-def _told(error: json.JSONDecodeError) -> str:
+def _syntax_error(error: json.JSONDecodeError) -> str:
     line = f"line {error.lineno}, " if "\n" in error.doc.strip(_SPACE) else ""
     return f"{error.msg} ({line}column {error.colno})"
 

@@ -101,31 +101,31 @@ def _is_sentence(text: str) -> bool:
 
 def is_media_link(text: str) -> bool:
     """Whether *text* is nothing but the URL of a picture, video or sound, by its suffix."""
-    found = re.fullmatch(r"https?://[^\s?#]+\.([a-z0-9]+)(?:[?#]\S*)?", text.strip(), re.IGNORECASE)
-    return found is not None and found[1].lower() in _MEDIA
+    match = re.fullmatch(r"https?://[^\s?#]+\.([a-z0-9]+)(?:[?#]\S*)?", text.strip(), re.IGNORECASE)
+    return match is not None and match[1].lower() in _MEDIA
 
 
-def problem_of(field: str, text: str, found: FileText, accepted: str) -> Problem:
-    """Return the problem of *text*, in which nothing but a file is *found*, in *field*."""
+def problem_of(field: str, text: str, file: FileText, accepted: str) -> Problem:
+    """Return the problem of *text*, in which nothing but a *file* stands, in *field*."""
     fate = "would be sent as text, and not as the file"
-    if not found.path:
+    if not file.path:
         fate = "is a file, and would be paid for as text"
     return Problem(field, text, FILE_TEXT, f"{shown(text)} {fate}", accepted)
 
 
-def instead_of(found: FileText, place: str, forms: FileForms, *, loads: bool = True) -> str:
-    """Return what to write in place of the text that is *found*.
+def instead_of(file: FileText, place: str, forms: FileForms, *, loads: bool = True) -> str:
+    """Return what to write in place of a text that is *file*.
 
     Args:
-        found: The file.
+        file: The file.
         place: Where it goes, such as `put it into image_urls, as`.
         forms: How it is written.
         loads: Whether *place* takes files, so that the file itself follows.
     """
-    if not found.path:
+    if not file.path:
         return place
-    path = found.path if len(found.path) <= _LONGEST_SHOWN else "path"
-    if found.is_text:
+    path = file.path if len(file.path) <= _LONGEST_SHOWN else "path"
+    if file.is_text:
         way = f"to send the text in the file, give {forms.text(path)}"
     elif loads:
         way = f"to send the file, {place} {forms.file(path)}"

@@ -16,7 +16,7 @@ import attrs
 
 from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.remedies import Face, Remedy, advice, in_python
+from muybridge_protocol.remedies import Face, Remedy, advice, as_sentence, in_python
 from muybridge_protocol.rules.media_conditions import (
     KEPT,
     Body,
@@ -65,7 +65,7 @@ class Finding:
     Args:
         field: The field, by its name on the wire.
         index: The place of the medium in the field's array, or None.
-        rule: The rule, as a sentence.
+        clause: The rule, as a clause.
         verdict: Whether it is kept.
         why: What breaks it, or why it is undecided; "" if it is kept.
         remedies: What to do so that it can be decided.
@@ -73,13 +73,18 @@ class Finding:
 
     field: str
     index: int | None
-    rule: str
+    clause: str
     verdict: Verdict
     why: str = ""
     remedies: tuple[Remedy, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason() or self.verdict}. {self.rule}"
+
+    @property
+    def rule(self) -> str:
+        """The rule, as a sentence."""
+        return as_sentence(self.clause)
 
     def reason(self, face: Face = in_python) -> str:
         """Return why, and what to do about it in the words of *face*."""
@@ -109,7 +114,7 @@ class Each:
     """Each medium of *fields* fulfils *conditions*.
 
     Args:
-        subject: What they are, at the beginning of a sentence.
+        subject: What they are, such as `each reference image`.
         fields: The fields, by their names on the wire.
         conditions: What each of them must fulfil.
     """
@@ -121,7 +126,7 @@ class Each:
     @property
     def sentence(self) -> str:
         """The rule as a sentence."""
-        return self._said(self.conditions)
+        return as_sentence(self._clause(self.conditions))
 
     def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:
         """Yield whether *media* of a request with *body* keep it."""
@@ -130,10 +135,10 @@ class Each:
                 continue
             for condition in self.conditions:
                 judged = condition.judge(medium.facts, body)
-                yield _finding(medium, self._said((condition,)), judged)
+                yield _finding(medium, self._clause((condition,)), judged)
 
-    def _said(self, conditions: Sequence[Condition]) -> str:
-        return f"{self.subject} {both([condition.words for condition in conditions])}."
+    def _clause(self, conditions: Sequence[Condition]) -> str:
+        return f"{self.subject} {both([condition.words for condition in conditions])}"
 
 
 @attrs.frozen(kw_only=True)
@@ -155,7 +160,7 @@ class Together:
     @property
     def sentence(self) -> str:
         """The rule as a sentence."""
-        return self._said(*filter(None, (self._length(), self._size())))
+        return as_sentence(self._clause(*filter(None, (self._length(), self._size()))))
 
     def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:  # noqa: ARG002  holds for all
         """Yield whether *media* keep it."""
@@ -195,14 +200,14 @@ class Together:
     def _size(self) -> str:
         return "" if self.megabytes is None else f"have at most {self.megabytes} MB"
 
-    def _said(self, *parts: str) -> str:
-        return f"All {self.subject} together {both(parts)}."
+    def _clause(self, *parts: str) -> str:
+        return f"all {self.subject} together {both(parts)}"
 
     def _finding(self, part: str, judged: Judgement) -> Finding:
         return Finding(
             field=self.field,
             index=None,
-            rule=self._said(part),
+            clause=self._clause(part),
             verdict=judged.verdict,
             why=judged.why,
         )
@@ -212,15 +217,20 @@ class Together:
 class Unseen:
     """A rule that only the service can decide, about media of *fields*; a remark has none."""
 
-    sentence: str
+    clause: str
     fields: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The rule as a sentence."""
+        return as_sentence(self.clause)
 
     def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:  # noqa: ARG002  holds for all
         """Yield that it is undecided, for each of *media* that it is about."""
         for medium in media:
             if medium.field in self.fields:
                 judged = Judgement(Verdict.UNDECIDED, "only the service can tell")
-                yield _finding(medium, self.sentence, judged)
+                yield _finding(medium, self.clause, judged)
 
 
 @attrs.frozen
@@ -269,7 +279,7 @@ def judge_media(rules: Sequence[MediaRule], media: Sequence[Medium], body: Body)
     good: list[Medium] = []
     for medium in media:
         judged = OfKind(medium.kind).judge(medium.facts, body)
-        findings.append(_finding(medium, f"The field takes {medium.kind}s.", judged))
+        findings.append(_finding(medium, f"the field takes {medium.kind}s", judged))
         if judged.verdict is not Verdict.BROKEN:
             good.append(medium)
     for rule in rules:
@@ -285,11 +295,11 @@ def judge_media(rules: Sequence[MediaRule], media: Sequence[Medium], body: Body)
     return MediaReport(tuple(media), tuple(sorted(findings, key=order)))
 
 
-def _finding(medium: Medium, rule: str, judged: Judgement) -> Finding:
+def _finding(medium: Medium, clause: str, judged: Judgement) -> Finding:
     return Finding(
         field=medium.field,
         index=medium.index,
-        rule=rule,
+        clause=clause,
         verdict=judged.verdict,
         why=judged.why,
         remedies=judged.remedies,

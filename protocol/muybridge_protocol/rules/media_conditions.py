@@ -68,7 +68,7 @@ class OfKind:
     @property
     def words(self) -> str:
         """What it must be."""
-        return f"is {'an' if self.kind is MediaKind.IMAGE else 'a'} {self.kind}"
+        return f"is {self._noun}"
 
     def judge(self, facts: MediaFacts, body: Body) -> Judgement:  # noqa: ARG002  holds for all
         """Return whether a medium with *facts* fulfils it."""
@@ -77,11 +77,15 @@ class OfKind:
         if facts.kind is None:
             return _unknown(facts, "what it is")
         if facts.kind is not self.kind:
-            what = f"is {facts.format}, which is not {self.words.removeprefix('is ')}"
+            what = f"is {facts.format}, which is not {self._noun}"
             if self.kind is MediaKind.VIDEO and facts.format in _MOVING:
                 return Judgement(Verdict.UNDECIDED, f"{facts.format} may be accepted as a video")
             return Judgement(Verdict.BROKEN, what)
         return Judgement(Verdict.UNDECIDED, facts.doubt) if facts.doubt else KEPT
+
+    @property
+    def _noun(self) -> str:
+        return f"{'an' if self.kind is MediaKind.IMAGE else 'a'} {self.kind}"
 
 
 _MOVING = tuple(one.name for one in FORMATS.values() if one.moves)

@@ -70,12 +70,17 @@ class MediaUrl:
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
+        return f"use {self.form}"
+
+    @property
+    def form(self) -> str:
+        """How an accepted value is written."""
         forms = self._addresses()
         if self.base64:
             forms.append("a data:...;base64 URI")
         if self.bare_base64:
             forms.append("plain base64")
-        return f"use {either(forms)}"
+        return either(forms)
 
     def accepted_instead_of(self, value: object) -> tuple[str, tuple[Remedy, ...]]:
         """Return what the rule accepts in place of *value*, which it refuses, and the remedies."""

@@ -14,13 +14,10 @@ import attrs
 
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.schemas import all_of, any_of, model_among
-from muybridge_protocol.rules.values import Problem, both, either, is_array, shown
+from muybridge_protocol.rules.values import Naming, Problem, both, either, is_array, shown
 
 Values = Mapping[str, object]
 """The values that are set in a request, by wire name."""
-Naming = Callable[[str], str]
-"""Returns the name to show for a wire name."""
-
 
 Sent = Callable[[str], JsonObject]
 """Returns the schema of a body in which the field of a wire name is sent, and has an effect."""
@@ -29,7 +26,7 @@ Sent = Callable[[str], JsonObject]
 class Relation(Protocol):
     """A rule between fields of one request."""
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:
+    def problems(self, values: Values, model: str | None, name: Naming = str) -> Iterator[Problem]:
         """Yield what is wrong with *values*; *model* is None when the tables do not know it."""
         ...
 
@@ -58,15 +55,20 @@ class Requires(Relation):
     field: str
     other: str
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+    def problems(
+        self,
+        values: Values,
+        model: str | None,  # noqa: ARG002  holds for all
+        name: Naming = str,
+    ) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
         if self.field in values and self.other not in values:
             yield Problem(
                 self.field,
                 values[self.field],
                 "requires",
-                f"needs {self.other}",
-                f"send {self.other} as well, or leave {self.field} out",
+                f"needs {name(self.other)}",
+                f"send {name(self.other)} as well, or leave {name(self.field)} out",
             )
 
     def sentence(self, name: Naming = str) -> str:
@@ -98,9 +100,14 @@ class Excludes(Relation):
     these: tuple[str, ...]
     those: tuple[str, ...]
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+    def problems(
+        self,
+        values: Values,
+        model: str | None,  # noqa: ARG002  holds for all
+        name: Naming = str,
+    ) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
-        clash = [field for field in self.those if field in values]
+        clash = [name(field) for field in self.those if field in values]
         if not clash:
             return
         for field in self.these:
@@ -110,7 +117,7 @@ class Excludes(Relation):
                     values[field],
                     "excludes",
                     f"cannot be combined with {' or '.join(clash)}",
-                    f"leave {field} out, or leave {' and '.join(clash)} out",
+                    f"leave {name(field)} out, or leave {' and '.join(clash)} out",
                 )
 
     def sentence(self, name: Naming = str) -> str:
@@ -131,15 +138,20 @@ class Alternatives(Relation):
     one: str
     other: str
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+    def problems(
+        self,
+        values: Values,
+        model: str | None,  # noqa: ARG002  holds for all
+        name: Naming = str,
+    ) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
         if self.one in values and self.other in values:
             yield Problem(
                 self.other,
                 values[self.other],
                 "alternatives",
-                f"is an alternative to {self.one}, which is sent too",
-                f"send only one of {self.one} and {self.other}",
+                f"is an alternative to {name(self.one)}, which is sent too",
+                f"send only one of {name(self.one)} and {name(self.other)}",
             )
 
     def sentence(self, name: Naming = str) -> str:
@@ -163,7 +175,7 @@ class RequiredFor(Relation):
     field: str
     models: tuple[str, ...]
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:
+    def problems(self, values: Values, model: str | None, name: Naming = str) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
         if model in self.models and not values.get(self.field):
             yield Problem(
@@ -171,7 +183,7 @@ class RequiredFor(Relation):
                 values.get(self.field),
                 "required_for_model",
                 f"is required by model {model}",
-                f"send at least one item in {self.field}",
+                f"send at least one item in {name(self.field)}",
             )
 
     def sentence(self, name: Naming = str) -> str:
@@ -197,7 +209,12 @@ class OnlyWith(Relation):
     other: str
     options: tuple[str, ...]
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+    def problems(
+        self,
+        values: Values,
+        model: str | None,  # noqa: ARG002  holds for all
+        name: Naming = str,
+    ) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
         if (
             values.get(self.field) == self.value
@@ -208,9 +225,9 @@ class OnlyWith(Relation):
                 self.field,
                 self.value,
                 "only_with",
-                f"{shown(self.value)} is not accepted with {self.other} "
+                f"{shown(self.value)} is not accepted with {name(self.other)} "
                 f"{shown(values[self.other])}",
-                f"with {self.value} use {self.other} {either(self.options)}",
+                f"with {self.value} use {name(self.other)} {either(self.options)}",
             )
 
     def sentence(self, name: Naming = str) -> str:
@@ -235,7 +252,12 @@ class FewerWith(Relation):
     high: int
     other: str
 
-    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+    def problems(
+        self,
+        values: Values,
+        model: str | None,  # noqa: ARG002  holds for all
+        name: Naming = str,
+    ) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
         items = values.get(self.field)
         if self.other in values and is_array(items) and len(items) > self.high:
@@ -243,8 +265,8 @@ class FewerWith(Relation):
                 self.field,
                 items,
                 "items",
-                f"there are {len(items)} items beside {self.other}",
-                f"with {self.other} use at most {self.high}",
+                f"there are {len(items)} items beside {name(self.other)}",
+                f"with {name(self.other)} use at most {self.high}",
             )
 
     def sentence(self, name: Naming = str) -> str:

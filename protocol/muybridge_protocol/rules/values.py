@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from numbers import Real
 from typing import ClassVar, Protocol, TypeGuard, cast
@@ -18,6 +18,9 @@ import attrs
 
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.remedies import Face, Remedy, advice, in_python
+
+Naming = Callable[[str], str]
+"""Returns the name to show for a field's name on the wire."""
 
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""
@@ -348,8 +351,13 @@ class PixelSize:
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
+        return f"use {self.form}"
+
+    @property
+    def form(self) -> str:
+        """How an accepted value is written."""
         return (
-            f"use {{width}}x{{height}}: edges of at most {self.longest_edge} px, multiples of "
+            f"{{width}}x{{height}}: edges of at most {self.longest_edge} px, multiples of "
             f"{self.multiple_of}, at most {self.longest_ratio}:1, "
             f"{self.least_pixels} to {self.most_pixels} pixels in all"
         )

@@ -90,24 +90,22 @@ def _whole(call: JsonObject) -> JsonObject:
             unfinished.discard(path)
             if piece.get(CONTINUES):
                 unfinished.add(path)
-    except _Misplaced:
+    except ValueError:
         return call
     return call if unfinished else {**plain, ARGUMENTS: arguments}
 
 
-class _Misplaced(Exception):
-    """A piece has no place in the arguments."""
+_MISPLACED = "a piece has no place in the arguments"
 
 
 def _steps(path: object) -> list[str | int]:
     """Return the names and positions in a JSON path that leads to one value.
 
     Raises:
-        _Misplaced: It is no such path.
+        ValueError: It is no such path.
     """
     steps: list[str | int] = []
-    if not isinstance(path, str):
-        raise _Misplaced
+    path = path if isinstance(path, str) else ""
     at = 1
     while path.startswith("$") and at < len(path) and len(steps) < NESTING_LIMIT:
         found = _STEP.match(path, at)
@@ -117,7 +115,7 @@ def _steps(path: object) -> list[str | int]:
         steps.append(int(index) if index else found["name"] or found["text"] or "")
         at = found.end()
     if not steps or at < len(path):
-        raise _Misplaced
+        raise ValueError(_MISPLACED)
     return steps
 
 
@@ -129,12 +127,12 @@ def _put(node: Any, steps: list[str | int], value: Any, *, adds: bool) -> Any:
     step, *rest = steps
     if isinstance(step, str):
         if not (node is None or isinstance(node, dict)):
-            raise _Misplaced
+            raise ValueError(_MISPLACED)
         record: JsonObject = as_object(node) or {}
         return {**record, step: _put(record.get(step), rest, value, adds=adds)}
     items: list[Any] = [*as_array(node)]
     if not (node is None or isinstance(node, list)) or step > len(items):
-        raise _Misplaced
+        raise ValueError(_MISPLACED)
     known = items[step] if step < len(items) else None
     items[step : step + 1] = [_put(known, rest, value, adds=adds)]
     return items

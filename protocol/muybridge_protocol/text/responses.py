@@ -262,7 +262,7 @@ class GenerateContentResponse:
         """Return the error that there is no text."""
         feedback = self.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
-            said = _said(feedback.block_reason, feedback.block_reason_message)
+            said = _explanation(feedback.block_reason, feedback.block_reason_message)
             return NoText(f"The prompt was blocked ({said}).", self)
         if not self.candidates:
             return NoText("The response has no candidate, and does not say why.", self)
@@ -272,7 +272,7 @@ class GenerateContentResponse:
             more = Remedy(kind=RemedyKind.RAISE, option="max_output_tokens")
             return NoText("The limit of output tokens was reached before any text;", self, (more,))
         if reason is not None and reason not in _GOOD_REASONS:
-            said = _said(reason, candidate.finish_message)
+            said = _explanation(reason, candidate.finish_message)
             return NoText(f"The model stopped early ({said}).", self)
         kinds = sorted(_kinds(candidate.content.parts))
         if not kinds:
@@ -450,7 +450,7 @@ def _kinds(parts: Iterable[Part]) -> set[str]:
     return kinds | {"thoughts" for part in parts if part.thought}
 
 
-def _said(reason: str, message: str | None) -> str:
+def _explanation(reason: str, message: str | None) -> str:
     return readable(f"{reason}: {message}" if message else reason, 200)
 
 

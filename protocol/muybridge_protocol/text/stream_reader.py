@@ -40,7 +40,7 @@ from muybridge_protocol.records.json import (
     read_event,
     readable,
 )
-from muybridge_protocol.remedies import Face, Remedy, RemedyKind, in_python
+from muybridge_protocol.remedies import Face, Remedy, RemedyKind, as_sentence, in_python
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import (
     DONE,
@@ -92,7 +92,7 @@ class StreamInterrupted(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The stream was cut off: {self.reason.removesuffix('.')}."
+        return as_sentence(f"The stream was cut off: {self.reason}")
 
     def about(self, face: Face = in_python) -> str:
         """Return what arrived and where it is, as a sentence."""
@@ -227,7 +227,7 @@ class StreamReader(Generic[T]):
                         return
                     continue
                 if type(payload) is ErrorEvent:
-                    raise self._told(self._error_in(payload, limit))
+                    raise self._service_error(self._error_in(payload, limit))
                 events: Sequence[JsonObject] = ()
                 unread = ""
                 try:
@@ -260,7 +260,7 @@ class StreamReader(Generic[T]):
                 for event in events:
                     # Hardly any event has either, and a call for each one would be slow.
                     if ("error" in event or "type" in event) and tells_error(event):
-                        raise self._told(event)
+                        raise self._service_error(event)
                     if self._malformed:
                         self._pass_over(self._unread)
                         continue
@@ -321,7 +321,7 @@ class StreamReader(Generic[T]):
         record = as_object(several[0] if len(several) == 1 else value)
         return {"error": value} if record is None else record
 
-    def _told(self, error: JsonObject) -> StreamInterrupted:
+    def _service_error(self, error: JsonObject) -> StreamInterrupted:
         said = error_text(error)
         return self._interrupted(f"the service reported an error: {said}", error=error)
 

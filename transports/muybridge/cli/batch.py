@@ -175,9 +175,8 @@ def run(
         except KeyboardInterrupt as interrupt:
             ending.enter_context(ignoring_signals())
             interrupted, report = interrupt, _report_after(interrupt, out)
-            said = interruption(interrupt).replace("I", "i", 1)
-            notes = getattr(interrupt, "__notes__", [])
-            say(f"{said}: {' '.join(notes)}" if notes else said)
+            notes = " ".join(getattr(interrupt, "__notes__", []))
+            say(": ".join(filter(None, (interruption(interrupt), notes))))
         _finish(context, invocation, report, interrupted=interrupted)
 
 

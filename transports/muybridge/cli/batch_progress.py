@@ -218,12 +218,12 @@ def event_record(event: BatchEvent) -> dict[str, Any]:
     """Return *event* as programs read it."""
     record = attributes(event, *wire_names(BatchEvent))
     path = None if event.path is None else str(event.path)
-    return _known({"event": record.pop("what"), **record, "path": path})
+    return _without_blanks({"event": record.pop("what"), **record, "path": path})
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:
     """Return an item of the journal as programs read it."""
-    return _known(
+    return _without_blanks(
         {
             **attributes(entry, "number", "name", "family", "state"),
             "task": entry.task_id,
@@ -233,5 +233,5 @@ def entry_record(entry: Entry) -> dict[str, Any]:
     )
 
 
-def _known(record: dict[str, Any]) -> dict[str, Any]:
+def _without_blanks(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value not in (None, "")}

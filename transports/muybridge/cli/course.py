@@ -13,7 +13,7 @@ from muybridge.cli.presentation import Presentation
 from muybridge_protocol.errors import DownloadFailed, LinkExpired, ServiceError, TaskEnded
 from muybridge_protocol.events import Ambiguous
 from muybridge_protocol.http import Reason
-from muybridge_protocol.observations import ExchangeFailed, ReplyReceived, RequestSent
+from muybridge_protocol.observations import ExchangeFailed, RequestSent, ResponseReceived
 from muybridge_protocol.records.tasks import Result, Status, Task
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Course:
                 return attrs.evolve(self, unanswered=method != "GET")
             case ExchangeFailed(reason=Reason.INTERRUPTED, sent=True):
                 return self  # it may have been accepted
-            case ReplyReceived() | ExchangeFailed():
+            case ResponseReceived() | ExchangeFailed():
                 return attrs.evolve(self, unanswered=False)
             case _:
                 return self

@@ -37,7 +37,6 @@ from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
 from muybridge.signals import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
-    AssetDeletePresumed,
     AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
@@ -46,6 +45,7 @@ from muybridge_protocol.errors import (
     InvalidRequest,
     LocalError,
     MuybridgeError,
+    NotCompleted,
     NotSent,
     Refused,
     ServiceError,
@@ -54,7 +54,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
-from muybridge_protocol.remedies import ANYWAY, Remedy, RemedyKind, in_all_faces
+from muybridge_protocol.remedies import ANYWAY, Remedy, RemedyKind, as_sentence, in_all_faces
 from muybridge_protocol.rules.files import FILE_TEXT, FileText, file_text, instead_of
 from muybridge_protocol.rules.values import Problem, is_array
 from muybridge_protocol.service import shown_id
@@ -80,10 +80,10 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     AssetDeleteFailed: NOT_SENT,
     CreateAmbiguous: AMBIGUOUS,
     StreamInterrupted: AMBIGUOUS,
-    AssetDeletePresumed: AMBIGUOUS,
     AssetDeleteUnknown: AMBIGUOUS,
     ServiceError: SAFE,
     DownloadFailed: NOT_SAVED,
+    NotCompleted: SAFE,
     OSError: NOT_SAVED,
 }
 """The exit code of each class of error; the most special class counts."""
@@ -154,7 +154,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
         code, known = _interruption(error, invocation)
-        said = f"{interruption(error)}. {known}".strip()
+        said = " ".join(filter(None, (as_sentence(interruption(error)), known)))
         return _report(
             "Interrupted", said, code, invocation, {}, exits=interrupted_code(error, code)
         )
@@ -205,10 +205,10 @@ def _explained(error: click.ClickException) -> str:
 
 
 def interruption(error: BaseException) -> str:
-    """Return which signal interrupted the command, in words."""
+    """Return which signal interrupted the command, as a clause."""
     if isinstance(error, Terminated):
-        return f"Interrupted by {signal.Signals(error.number).name}"
-    return "Interrupted"
+        return f"interrupted by {signal.Signals(error.number).name}"
+    return "interrupted"
 
 
 def interrupted_code(error: BaseException, code: int) -> int:
@@ -274,13 +274,12 @@ def _details(error: MuybridgeError) -> dict[str, Any]:
 
 def report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
     """Report every problem of a request, and return *code*."""
-    heading = str(error).partition("\n")[0]
     problems = [_problem_record(error.family, problem) for problem in error.problems]
     lines = [
         f"  {where(error.family, problem.field)}: {record['message']}; {record['accepted']}"
         for problem, record in zip(error.problems, problems, strict=True)
     ]
-    say("\n".join([f"error: {heading}", *lines]))
+    say("\n".join([f"error: {error.heading}", *lines]))
     if invocation.presentation.json:
         told = {
             "type": "InvalidRequest",

@@ -9,7 +9,7 @@ import click
 from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, PRICES
-from muybridge.cli.request_files import reading, verdict_record
+from muybridge.cli.request_files import ask_for_items, verdict_record
 from muybridge.cli.terminal import say, show
 from muybridge.cli.totals import remarks, totals_record, totals_table
 from muybridge.verbs import estimation
@@ -45,8 +45,8 @@ def estimate(context: click.Context, invocation: Invocation, file: BinaryIO) -> 
     """  # noqa: D301  click's own mark for lines that stay as they are
     prices = invocation.spending.read_prices()
     own = invocation.connection.unopened_service().gave_out
-    with reading(file):
-        found = estimation.estimate(file, prices, own)
+    ask_for_items(file)
+    found = estimation.estimate(file, prices, own)
     for verdict in found.wrong:
         _say_errors(verdict)
     if invocation.presentation.json:

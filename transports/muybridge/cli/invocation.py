@@ -18,12 +18,11 @@ from muybridge.cli.spending import Spending
 from muybridge.cli.terminal import document, say
 from muybridge.clock import SystemClock
 from muybridge_protocol.errors import (
+    FileNameWarning,
     IgnoredSetting,
-    NameChanged,
     PlainHttpWarning,
     PollingTooOften,
     ServiceError,
-    WrongSuffix,
 )
 from muybridge_protocol.events import Polled
 from muybridge_protocol.observations import RequestSent
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OUR_WARNINGS = (IgnoredSetting, NameChanged, PlainHttpWarning, PollingTooOften, WrongSuffix)
+_OUR_WARNINGS = (FileNameWarning, IgnoredSetting, PlainHttpWarning, PollingTooOften)
 _CHOICES = {
     field.name: part
     for part, kind in (

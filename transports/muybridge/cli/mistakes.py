@@ -17,6 +17,7 @@ import click
 from muybridge.cli.examples import example
 from muybridge.cli.options import KEY_FILE, media_rules, option_name
 from muybridge_protocol.families import FAMILIES, Family, family_of_model
+from muybridge_protocol.remedies import full_stop
 from muybridge_protocol.rules.values import Kind, shown
 from muybridge_protocol.text.models import TEXT_MODELS
 
@@ -49,9 +50,8 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def _ended(error: Exception) -> str:
-    """Return *error* as a whole sentence."""
-    said = str(error)
-    return said if said.endswith("?") else f"{said}."
+    """Return the message of *error* as a whole sentence."""
+    return f"{error}{full_stop(str(error))}"
 
 
 def _write(line: str) -> str:

@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 
@@ -21,6 +21,7 @@ from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
 from muybridge_protocol.families.family import any_link
 from muybridge_protocol.families.request import parse
+from muybridge_protocol.purchases.budget import Period
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.rules.files import FileForms
 from muybridge_protocol.rules.media_urls import MediaUrl
@@ -327,7 +328,7 @@ LIMITS: tuple[click.Option, ...] = (
     _option("--max-cost", metavar="AMOUNT", help="Maximum cost, at the prices in --prices."),
     _option(
         "--per",
-        type=click.Choice(["day", "month"]),
+        type=click.Choice(get_args(Period)),
         help="Apply the limits per day or month, in UTC [default: to everything in the ledger].",
     ),
     LEDGER,
@@ -386,7 +387,7 @@ def _metavar(field: Field) -> str:
 
 def _help(field: Field) -> str:
     """Return everything the tables say about *field*."""
-    parts = [field.doc]
+    parts = [field.text(option_name)]
     if field.wire == "prompt":
         parts[0] += " (- reads it from stdin)"
     parts += [rule.accepted for rule in field.rules if not isinstance(rule, Text) or rule.limit]

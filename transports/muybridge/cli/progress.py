@@ -38,7 +38,7 @@ class Progress:
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._has_task = False
-        self._has_told_wait = False
+        self._has_shown_wait = False
         self._download_began: float | None = None
 
     @property
@@ -80,8 +80,8 @@ class Progress:
 
     def waiting(self, seconds: float) -> None:
         """Note that nothing happens for *seconds*. The first long wait for a task is reported."""
-        if self._has_task and not self._has_told_wait and seconds >= _LONG_WAIT:
-            self._has_told_wait = True
+        if self._has_task and not self._has_shown_wait and seconds >= _LONG_WAIT:
+            self._has_shown_wait = True
             self.say(f"next query in {shown_seconds(seconds)} (--poll-interval sets the pace)")
 
 

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-import click
-
 from muybridge.cli.terminal import say
-from muybridge.verbs.request_files import FileUnreadable, Verdict
+from muybridge.verbs.request_files import Verdict
 
 
-@contextmanager
-def reading(file: BinaryIO) -> Generator[None, None, None]:
-    """Ask for the items if a person types them, and report a file that cannot be read.
-
-    Raises:
-        click.UsageError: The file cannot be read.
-    """
+def ask_for_items(file: BinaryIO) -> None:
+    """Say what to type if a person types the items."""
     if file.isatty():
         say("type one JSON object per line; press Ctrl-D to finish")
-    try:
-        yield
-    except FileUnreadable as error:
-        raise click.UsageError(f"the requests cannot be read: {error.strerror}") from None
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:

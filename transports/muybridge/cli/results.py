@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Generator
@@ -131,8 +132,28 @@ def _check_stdout(presentation: Presentation) -> None:
             f"writes the result to stdout, which is a terminal. Redirect it, or give -o ./{STDOUT}"
         )
     else:
+        check_stdout(f"-o {STDOUT} writes the result")
         return
     raise click.UsageError(f"-o {STDOUT} {said}. Nothing was sent.")
+
+
+def check_stdout(what: str) -> None:
+    """Refuse to pay for what is only on stdout, if that is closed.
+
+    Args:
+        what: What is written there, as the beginning of a sentence.
+
+    Raises:
+        click.UsageError: stdout cannot be written to. Nothing was sent.
+    """
+    try:
+        os.write(sys.stdout.fileno(), b"")
+    except OSError as error:
+        # What else goes wrong, such as a full disk, shows only when there is something to write.
+        if error.errno == errno.EBADF:
+            raise click.UsageError(
+                f"{what} to stdout, which cannot be written to. Nothing was sent."
+            ) from None
 
 
 def _check_suffix(output: str, media: Media | None) -> None:

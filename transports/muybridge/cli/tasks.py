@@ -17,7 +17,8 @@ from muybridge.cli.results import (
 )
 from muybridge.cli.terminal import answer, answer_path
 from muybridge.verbs import generation
-from muybridge.verbs.generation import Generation, NotCompleted
+from muybridge.verbs.generation import Generation
+from muybridge_protocol.errors import NotCompleted
 from muybridge_protocol.operations.defaults import DOWNLOAD_TIMEOUT
 from muybridge_protocol.records.convert import View, unstructure
 from muybridge_protocol.records.tasks import Result, Task, as_task

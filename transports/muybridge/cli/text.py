@@ -33,7 +33,7 @@ from muybridge.cli.options import (
     unlisted,
 )
 from muybridge.cli.records import answer_record
-from muybridge.cli.results import STDOUT, check_output
+from muybridge.cli.results import STDOUT, check_output, check_stdout
 from muybridge.cli.terminal import answer_path, answer_piece
 from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
@@ -192,6 +192,7 @@ def text(
     if invocation.presentation.output == STDOUT:
         raise click.UsageError("-o - is not possible: stdout has the text. Nothing was sent.")
     check_output(invocation.presentation)
+    check_stdout("the command writes the answer")
     if invocation.connection.timeout is not None:
         settings["timeout"] = invocation.connection.timeout
     if (

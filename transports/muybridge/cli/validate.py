@@ -14,7 +14,7 @@ from muybridge.cli.errors import in_command
 from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import insecure_downloads
-from muybridge.cli.request_files import finding_records, reading
+from muybridge.cli.request_files import ask_for_items, finding_records
 from muybridge.verbs import validation
 from muybridge.verbs.request_files import Verdict
 from muybridge_protocol.records.convert import attributes
@@ -59,7 +59,7 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool, quiet: bool
     own = invocation.connection.unopened_service().gave_out
     with ExitStack() as stack:
         client = stack.enter_context(checking_client(invocation)) if media else None
-        stack.enter_context(reading(file))
+        ask_for_items(file)
         for verdict in validation.validate(file, client, own):
             sound = sound and verdict.ok
             if not (quiet and verdict.ok):

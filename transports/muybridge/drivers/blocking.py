@@ -256,8 +256,8 @@ class _Stream:
     def sent(self) -> bool:
         return bool(getattr(self._stream, "sent", True))
 
-    async def __aenter__(self) -> _Reply:
-        return _Reply(self._stream.__enter__())
+    async def __aenter__(self) -> _Response:
+        return _Response(self._stream.__enter__())
 
     async def __aexit__(
         self,
@@ -268,18 +268,18 @@ class _Stream:
         return self._stream.__exit__(kind, error, traceback)
 
 
-class _Reply:
+class _Response:
     """A blocking response behind the asynchronous interface."""
 
-    def __init__(self, reply: StreamedReply) -> None:
-        self._reply = reply
+    def __init__(self, response: StreamedReply) -> None:
+        self._response = response
 
     @property
     def head(self) -> HttpHead:
-        return self._reply.head
+        return self._response.head
 
     def pieces(self) -> AsyncIterator[bytes]:
-        return _Pieces(self._reply.pieces())
+        return _Pieces(self._response.pieces())
 
 
 class _Pieces:

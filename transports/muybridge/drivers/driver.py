@@ -141,14 +141,14 @@ class Driver:
             take: Takes the outcome.
             withhold: Called last before the request is sent, or None.
         """
-        came = await self.exchange(request, deadline, booking, withhold)
+        end = await self.exchange(request, deadline, booking, withhold)
         try:
-            take(came)
+            take(end)
         finally:
             if booking is not None:
-                booking.judge(came, self.runtime.now())
+                booking.judge(end, self.runtime.now())
                 await booking.record()
-        return came
+        return end
 
     async def attempt(
         self,
@@ -190,7 +190,7 @@ class Driver:
             if request.shielded:
                 sent = partial(_may_be_sent, stream)
                 reading = self.runtime.unbroken(reading, sent, conclude)
-            came = await reading
+            end = await reading
         except GeneratorExit:  # the coroutine is closed, perhaps after its event loop
             raise
         except TransportError as error:
@@ -201,12 +201,12 @@ class Driver:
             failure = interruption_of(error, sent=_may_be_sent(stream, not unsent))
             hide_frames(error)
             return BrokenOff(error, failure)
-        return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
+        return self.credentials.redact_response(end) if isinstance(end, HttpResponse) else end
 
 
-def _may_be_sent(stream: Stream | None, unless_told: bool = True) -> bool:  # noqa: FBT001, FBT002  as getattr has it
+def _may_be_sent(stream: Stream | None, default: bool = True) -> bool:  # noqa: FBT001, FBT002  as getattr has it
     """Whether any byte of a request may have been sent, as far as its *stream* tells."""
-    return bool(getattr(stream, "sent", unless_told))
+    return bool(getattr(stream, "sent", default))
 
 
 class Drive(Generic[Op]):
@@ -330,24 +330,24 @@ class Drive(Generic[Op]):
         driver = self._driver
         if read is None:
             read = partial(whole, paid=request.paid)
-        came = await driver.attempt(
+        end = await driver.attempt(
             request, deadline, read, self._booking, self._tell_sending, self._conclude
         )
         now = driver.runtime.now()
-        if isinstance(came, BrokenOff):
-            self._break_off(came, before, request, now)
-            raise came.error
-        return self._after(came, now)
+        if isinstance(end, BrokenOff):
+            self._break_off(end, before, request, now)
+            raise end.error
+        return self._after(end, now)
 
-    def _after(self, came: HttpResponse | TransportFailure | None, now: float) -> Op:
+    def _after(self, end: HttpResponse | TransportFailure | None, now: float) -> Op:
         """Return the operation after an exchange."""
-        match came:
+        match end:
             case HttpResponse():
-                self._tracker.replied(came, now)
-                after = self._operation.receive(came, now)
+                self._tracker.replied(end, now)
+                after = self._operation.receive(end, now)
             case TransportFailure() if self._operation.settled is None:
-                self._tracker.failed(came, now)
-                after = self._operation.fail(came, now)
+                self._tracker.failed(end, now)
+                after = self._operation.fail(end, now)
             case _:  # `read` has handled it; any failure came while leaving the exchange
                 after = self._operation
         self._driver.next_polls.note(after, now)
@@ -355,18 +355,18 @@ class Drive(Generic[Op]):
             self._booking.take(after)
         return after
 
-    async def _conclude(self, came: HttpResponse | TransportFailure | None) -> None:
+    async def _conclude(self, end: HttpResponse | TransportFailure | None) -> None:
         """End an exchange that went on after the coroutine of its call was closed.
 
         Nobody takes the outcome. So it is told, kept in `interrupted_tasks`, and recorded.
         """
         credentials = self._driver.credentials
-        if isinstance(came, HttpResponse):
-            came = credentials.redact_response(came)
-        elif isinstance(came, TransportFailure):
-            came = credentials.redact_failure(came)
+        if isinstance(end, HttpResponse):
+            end = credentials.redact_response(end)
+        elif isinstance(end, TransportFailure):
+            end = credentials.redact_failure(end)
         try:
-            after = self._after(came, self._driver.runtime.now())
+            after = self._after(end, self._driver.runtime.now())
             self._notes.book(after)
             self._notes.leave_note(GeneratorExit())
             self._tracker.tell_end(after.events)

@@ -141,25 +141,25 @@ class FleetRun:
             self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
             raise
 
-    def take(self, sent: Dispatch[int], came: HttpResponse | TransportFailure, now: float) -> None:
+    def take(self, sent: Dispatch[int], end: HttpResponse | TransportFailure, now: float) -> None:
         """Take the outcome of an exchange, and tell the listeners.
 
         Raises:
             BaseException: From a listener or a signal handler.
         """
         tracker = self._trackers[sent.key]
-        if isinstance(came, HttpResponse):
-            tracker.replied(came, now)
+        if isinstance(end, HttpResponse):
+            tracker.replied(end, now)
             try:
-                events = self.fleet.receive(sent.ticket, came, now)
+                events = self.fleet.receive(sent.ticket, end, now)
             except BaseException as error:  # a signal handler's, which may leave the fleet half-way
-                name = find_id(came.body) if holds_task(came.body) else None
+                name = find_id(end.body) if holds_task(end.body) else None
                 if sent.request.paid and name is not None:
                     error.add_note(accepted(Task(id=name)))
                 raise
         else:
-            tracker.failed(came, now)
-            events = self.fleet.fail(sent.ticket, came, now)
+            tracker.failed(end, now)
+            events = self.fleet.fail(sent.ticket, end, now)
         tracker.tell_end(events)
         for event in events:
             if isinstance(event, Submitted):  # the create is done, and waiting begins
@@ -226,7 +226,7 @@ class FleetRun:
             parts.append(
                 f"{len(tasks)} accepted and not ended; get the results with wait(id): {ids}"
             )
-        parts += [f"ended, but not yielded: {_told(outcome)}" for outcome in self.settled]
+        parts += [f"ended, but not yielded: {_summary(outcome)}" for outcome in self.settled]
         under_way = self.fleet.paid
         if under_way:
             parts.append(f"{under_way} under way, which may have been accepted: check your account")
@@ -258,7 +258,7 @@ def _task_of(work: MediaRequest | Task) -> Task:
     return Task(id="", family=work.family.name, requested_model=work.model_name)
 
 
-def _told(outcome: Outcome) -> str:
+def _summary(outcome: Outcome) -> str:
     name = (
         f"task {shown_id(outcome.task.id)}"
         if outcome.task is not None

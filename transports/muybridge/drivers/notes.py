@@ -114,7 +114,7 @@ class PaidNotes:
         if isinstance(error, ServiceError):
             return
         outcome = _outcome(self._operation)
-        said = _told(outcome)
+        said = _note(outcome)
         if isinstance(outcome, Task | Result) and self._tasks is not None:
             note_task(error, as_task(outcome), self._tasks)
         else:
@@ -180,13 +180,13 @@ def note_download(error: BaseException, task: Task, tasks: InterruptedTasks) -> 
 def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInterrupt:
     """Return the interruption that was held back, with the outcome of *operation* in its notes."""
     interrupt = held.interrupt()
-    add_note(interrupt, _told(_outcome(operation)))
+    add_note(interrupt, _note(_outcome(operation)))
     return interrupt
 
 
 def note_outcome(error: BaseException, outcome: object) -> None:
     """Add to the notes of *error*, which preempted *outcome*, what was accepted."""
-    add_note(error, _told(outcome))
+    add_note(error, _note(outcome))
 
 
 def _outcome(operation: Operation[Any] | None) -> object:
@@ -194,7 +194,7 @@ def _outcome(operation: Operation[Any] | None) -> object:
     return None if operation is None or operation.settled is None else operation.settled.outcome
 
 
-def _told(outcome: object) -> str | None:
+def _note(outcome: object) -> str | None:
     match outcome:
         case Task() | Result():
             return accepted(as_task(outcome))

@@ -281,12 +281,12 @@ async def _concluded(
     if running.cancelled():  # before anything was sent
         return
     try:
-        came, error = running.result()
+        end, error = running.result()
     except TransportError as failed:
         await conclude(failed.failure)
     else:
         if error is None:
-            await conclude(came)
+            await conclude(end)
 
 
 def _current_task() -> asyncio.Task[Any]:

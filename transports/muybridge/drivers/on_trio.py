@@ -74,7 +74,7 @@ class TrioRuntime:
         """
         _UNDER_WAY.add(sent)
         try:
-            came = await exchange
+            end = await exchange
         except BaseException as error:
             # Trio's scopes raise an error of their own where a coroutine is closed.
             closing = error if isinstance(error, GeneratorExit) else error.__context__
@@ -83,7 +83,7 @@ class TrioRuntime:
             _UNDER_WAY.discard(sent)
             raise
         _UNDER_WAY.discard(sent)
-        return came
+        return end
 
     async def raise_cancellation(self) -> None:
         """Do nothing: trio raises it at the caller's next checkpoint, after the outcome."""

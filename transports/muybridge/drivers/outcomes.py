@@ -194,9 +194,9 @@ class AsyncOutcomes:
                 self._break_off(error)
                 return
         take = partial(self._take_end, sent)
-        came = await self._driver.pass_on(sent.request, sent.deadline, booking, take)
-        if isinstance(came, BrokenOff) and not isinstance(came.error, Exception):
-            raise came.error
+        end = await self._driver.pass_on(sent.request, sent.deadline, booking, take)
+        if isinstance(end, BrokenOff) and not isinstance(end.error, Exception):
+            raise end.error
 
     async def _join(self, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
@@ -228,27 +228,27 @@ class AsyncOutcomes:
         return None
 
     def _take_end(
-        self, sent: Dispatch[int], came: HttpResponse | TransportFailure | BrokenOff
+        self, sent: Dispatch[int], end: HttpResponse | TransportFailure | BrokenOff
     ) -> None:
-        cancelled = isinstance(came, BrokenOff) and isinstance(
-            came.error, self._driver.runtime.cancelled
+        cancelled = isinstance(end, BrokenOff) and isinstance(
+            end.error, self._driver.runtime.cancelled
         )
         with self._team.lock:
             if not (self._left or (cancelled and not sent.request.paid)):
-                self._take(sent, came)
+                self._take(sent, end)
 
-    def _take(self, sent: Dispatch[int], came: HttpResponse | TransportFailure | BrokenOff) -> None:
-        if isinstance(came, BrokenOff):
-            note_request(came, sent.request)
-            if not isinstance(came.error, self._driver.runtime.cancelled):
-                self._break_off(came.error)  # from a defect or a signal handler; the loop raises it
-            came = came.failure
+    def _take(self, sent: Dispatch[int], end: HttpResponse | TransportFailure | BrokenOff) -> None:
+        if isinstance(end, BrokenOff):
+            note_request(end, sent.request)
+            if not isinstance(end.error, self._driver.runtime.cancelled):
+                self._break_off(end.error)  # from a defect or a signal handler; the loop raises it
+            end = end.failure
         now = self._driver.runtime.now()
         try:
-            if came is TWIN_UNDER_WAY:
+            if end is TWIN_UNDER_WAY:
                 self._run.join(sent, TWIN_UNDER_WAY, now)
             else:
-                self._run.take(sent, came, now)
+                self._run.take(sent, end, now)
         except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
             self._break_off(error)
         self._team.notify()

@@ -62,7 +62,7 @@ class StreamOpening(Drive[OpenStream]):
     def __init__(self, driver: Driver, operation: OpenStream, opened: AsyncExitStack) -> None:
         super().__init__(driver, operation)
         self._opened = opened
-        self._reply: AsyncStreamedReply | None = None
+        self._response: AsyncStreamedReply | None = None
 
     async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
         """Return the response whose body is the stream, the tracker of the call, and its booking.
@@ -70,10 +70,10 @@ class StreamOpening(Drive[OpenStream]):
         Raises:
             ServiceError: The operation failed.
         """
-        while self._reply is None:
+        while self._response is None:
             if not await self.step():
                 self.outcome()
-        return self._reply, self._tracker, self._booking
+        return self._response, self._tracker, self._booking
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
         is_closed = False
@@ -86,21 +86,21 @@ class StreamOpening(Drive[OpenStream]):
             if self._booking is not None and not is_closed:
                 await self._booking.record()
         await self._driver.runtime.raise_cancellation()
-        if self._reply is None:
+        if self._response is None:
             self._tracker.tell_end(self._operation.events)
 
     async def _open(self, stream: Stream) -> HttpResponse | None:
         async with AsyncExitStack() as opening:
-            reply = await opening.enter_async_context(stream)
+            response = await opening.enter_async_context(stream)
             now = self._driver.runtime.now()
-            operation = self._operation.accept(reply.head, now)
+            operation = self._operation.accept(response.head, now)
             if operation.settled is not None:
-                self._tracker.head(reply.head.status, now)
+                self._tracker.head(response.head.status, now)
                 self._opened.push_async_exit(opening.pop_all())
-                self._operation, self._reply = operation, reply
+                self._operation, self._response = operation, response
                 return None
-            body = await beginning(reply)
-        return HttpResponse(reply.head.status, reply.head.headers, body)
+            body = await beginning(response)
+        return HttpResponse(response.head.status, response.head.headers, body)
 
 
 class AsyncTextStream(Generic[T]):
@@ -140,9 +140,9 @@ class AsyncTextStream(Generic[T]):
         operation = self._operation(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
             opened = await StreamOpening(self._driver, operation, opening).open()
-            reply, self._tracker, self._booking = opened
-            self._reader.end_is_announced = reply.head.announces_end
-            self._pieces = reply.pieces()
+            response, self._tracker, self._booking = opened
+            self._reader.end_is_announced = response.head.announces_end
+            self._pieces = response.pieces()
             self._opened = opening.pop_all()
         return self
 

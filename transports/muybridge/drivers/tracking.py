@@ -41,9 +41,9 @@ from muybridge_protocol.observations import (
     CallInfo,
     CallKind,
     ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.records.json import readable
@@ -88,7 +88,7 @@ class Tracker(SilentTracker):
         # The exchange under way, or the last one.
         self._open = False
         self._sent = 0.0
-        self._reply: int | None = None
+        self._response: int | None = None
         self._failure: TransportFailure | None = None
         self._took: float | None = None
         self._size = 0
@@ -103,7 +103,7 @@ class Tracker(SilentTracker):
     def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent."""
         self._sent, self._open = self._now(), False
-        self._reply = self._failure = self._took = None
+        self._response = self._failure = self._took = None
         self._size, self._file = 0, None
         if self._tells_requests:
             scheme, host, port = origin_of(request.url)
@@ -124,13 +124,13 @@ class Tracker(SilentTracker):
 
     def head(self, status: int, now: float) -> None:
         """Tell that the head of a streamed response has arrived."""
-        self._reply = status
+        self._response = status
         if self._tells_requests:
-            self._tell(ReplyBegan(call=self._info, status=status, duration=now - self._sent))
+            self._tell(ResponseBegan(call=self._info, status=status, duration=now - self._sent))
 
     def replied(self, response: HttpResponse, now: float) -> None:
         """Record a whole response. `tell_end` reports it, once it has been read."""
-        self._reply, self._size = response.status, len(response.body)
+        self._response, self._size = response.status, len(response.body)
         self._took = now - self._sent
 
     def failed(self, failure: TransportFailure, now: float | None) -> None:
@@ -229,10 +229,10 @@ class Tracker(SilentTracker):
     def _cause(self) -> str:
         if self._failure is not None:
             return describe_failure(self._failure.reason, self._failure.phase)
-        if self._reply is None:
+        if self._response is None:
             return ""
-        good = 200 <= self._reply <= 299  # noqa: PLR2004  the class of success
-        return "the reply cannot be used" if good else f"status {self._reply}"
+        good = 200 <= self._response <= 299  # noqa: PLR2004  the class of success
+        return "the response cannot be used" if good else f"status {self._response}"
 
     def _end_of_exchange(self) -> tuple[AnyEvent, ...]:
         was_open, self._open = self._open, False
@@ -250,10 +250,10 @@ class Tracker(SilentTracker):
                 duration=took,
             )
             return (failed,)
-        assert self._reply is not None  # noqa: S101  an exchange ends with one of the two
-        received = ReplyReceived(
+        assert self._response is not None  # noqa: S101  an exchange ends with one of the two
+        received = ResponseReceived(
             call=self._info,
-            status=self._reply,
+            status=self._response,
             duration=took,
             size=self._size,
             chunks=self._chunks,

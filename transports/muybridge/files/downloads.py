@@ -237,8 +237,8 @@ class _Saving(Drive[Download]):
 
     async def _save(self, stream: Stream) -> None:
         now = self._driver.runtime.now
-        async with stream as reply:
-            head = self._driver.credentials.redact_head(reply.head)
+        async with stream as response:
+            head = self._driver.credentials.redact_head(response.head)
             moment = now()
             self._operation = self._operation.accept(head, moment)
             self._tracker.head(head.status, moment)
@@ -246,7 +246,7 @@ class _Saving(Drive[Download]):
                 return
             self._part.begin(self._operation.part)
             self._tracker.tell(self._operation.events)
-            async for piece in reply.pieces():
+            async for piece in response.pieces():
                 self._operation = self._operation.take(piece)
                 if self._operation.settled is not None:
                     return

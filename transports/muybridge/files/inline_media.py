@@ -90,9 +90,9 @@ def load_media(
     name = os.path.basename(name)  # noqa: PTH119  any path will do
     if len(data) > size_limit:
         raise LocalError(
-            f"{name or 'it'} has more than {size_limit:,} bytes; put it on a server and give its "
-            "URL",
+            f"{name or 'it'} has more than {size_limit:,} bytes",
             LARGER,
+            accepted="put it on a server and give its URL",
         )
     return InlineMedia(data, mime_type, name=name, allow_inline=allow_inline)
 
@@ -111,14 +111,15 @@ def _refuse_no_path(text: str) -> None:
         ValueError: It is a URL or a `data:` URI.
     """
     if _URL.match(text):  # a Path has removed the second slash
-        raise ValueError(
-            f"{shown(text)} is a URL, and not a file; use the URL itself in a create, and download "
-            "it for a text request"
+        raise LocalError(
+            f"{shown(text)} is a URL, and not a file",
+            accepted="use the URL itself in a create, and download it for a text request",
         )
     if text[:5].lower() == "data:":
-        raise ValueError(
-            f"{shown(text)} is a data: URI, and not a file; use the URI itself in a create, and "
-            "load_media(base64.b64decode(...)) in a text request"
+        raise LocalError(
+            f"{shown(text)} is a data: URI, and not a file",
+            accepted="use the URI itself in a create, and load_media(base64.b64decode(...)) in a "
+            "text request",
         )
 
 

@@ -68,8 +68,8 @@ class SidecarFailed(DownloadFailed):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        reason = self.reason.removesuffix(".")
-        return f"{readable(str(self.path))} is saved, but its sidecar is not: {reason}."
+        path = readable(str(self.path))
+        return f"{path} is saved, but its sidecar is not: {self.reason}."
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return (Remedy(kind=RemedyKind.FIX), Remedy(kind=RemedyKind.WRITE_SIDECAR))
@@ -153,21 +153,22 @@ def has_sidecar(path: Path, sha256: str) -> bool:
 def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
     created, request = about.task, about.request
     same = created is not None and (task is None or task.id == created.id)
-    tasks = [known for known in (created if same else None, task) if known is not None]
+    tasks = [one for one in (created if same else None, task) if one is not None]
 
-    def known(name: str) -> Any:
-        return next((found for each in tasks if (found := getattr(each, name)) is not None), None)
+    def fact(name: str) -> Any:
+        values = (getattr(one, name) for one in tasks)
+        return next((value for value in values if value is not None), None)
 
     record: dict[str, Any] = {
         MARK: VERSION,
         "file": path.name,
         **attributes(content, "size", "sha256"),
-        "task": known("id"),
-        "family": known("family") if request is None else request.family.name,
-        "model": known("requested_model") or known("model"),
+        "task": fact("id"),
+        "family": fact("family") if request is None else request.family.name,
+        "model": fact("requested_model") or fact("model"),
         "request_sha256": None,
-        "created": known("created"),
-        "submitted_at": known("submitted_at"),
+        "created": fact("created"),
+        "submitted_at": fact("submitted_at"),
         "saved_at": path.stat().st_mtime,
         "muybridge": __version__,
     }

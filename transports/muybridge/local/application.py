@@ -27,7 +27,7 @@ from muybridge_protocol.emulator import (
     StreamedResponse,
 )
 from muybridge_protocol.emulator.refused import Refused, wrong_method
-from muybridge_protocol.emulator.responses import error_reply, media_name
+from muybridge_protocol.emulator.responses import error_response, media_name
 from muybridge_protocol.http import Headers, HttpResponse, find_header
 from muybridge_protocol.media.formats import USUAL
 
@@ -36,11 +36,11 @@ LOG = logging.getLogger("muybridge.local")
 _PIECE = 256 * 1024
 
 
-_STOPPING = error_reply(Refused(503, "the service is being shut down", "stopping"))
+_STOPPING = error_response(Refused(503, "the service is being shut down", "stopping"))
 
 
 @attrs.frozen
-class FileReply:
+class FileResponse:
     """A response whose body is a file, or part of one.
 
     Args:
@@ -114,14 +114,14 @@ class LocalApplication:
     async def _exchange(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        reply: HttpResponse | FileReply | None = _STOPPING
+        response: HttpResponse | FileResponse | None = _STOPPING
         with self._interruptible():
-            reply = await self._answer(scope, receive)
+            response = await self._answer(scope, receive)
         try:
-            if isinstance(reply, StreamedResponse):
-                await send_stream(reply, receive, send)
-            elif reply is not None:
-                await _send(reply, send)
+            if isinstance(response, StreamedResponse):
+                await send_stream(response, receive, send)
+            elif response is not None:
+                await _send(response, send)
         except Exception:
             LOG.debug("A response could not be sent", exc_info=True)
 
@@ -136,7 +136,7 @@ class LocalApplication:
 
     async def _answer(
         self, scope: HTTPScope, receive: ASGIReceiveCallable
-    ) -> HttpResponse | FileReply | None:
+    ) -> HttpResponse | FileResponse | None:
         """Return the response to a request, or None if the client disconnected."""
         headers = tuple(
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
@@ -149,7 +149,7 @@ class LocalApplication:
             try:
                 return await self._media(scope["method"], path.removeprefix("/media/"), headers)
             except Refused as refused:
-                return error_reply(refused)
+                return error_response(refused)
         if path in self._pages:
             return only_read(scope["method"], self._pages[path])
         now = self._clock()
@@ -165,7 +165,7 @@ class LocalApplication:
             new_id=f"task-{secrets.token_hex(16)}",
         )
 
-    async def _media(self, method: str, name: str, headers: Headers) -> FileReply:
+    async def _media(self, method: str, name: str, headers: Headers) -> FileResponse:
         task = self._emulator.task(name.rpartition(".")[0])
         if task is None or media_name(task) != name:
             raise Refused(404, "there is no such file", "not_found")
@@ -181,7 +181,7 @@ class LocalApplication:
         except Exception:
             LOG.exception("The result of task %s could not be rendered", task.id)
             raise Refused(503, "the result could not be rendered", "not_rendered") from None
-        return _file_reply(task, path, headers)
+        return _file_response(task, path, headers)
 
 
 async def _read_body(receive: ASGIReceiveCallable) -> bytes | None:
@@ -201,18 +201,18 @@ async def _read_body(receive: ASGIReceiveCallable) -> bytes | None:
             return bytes(body)
 
 
-async def _send(reply: HttpResponse | FileReply, send: ASGISendCallable) -> None:
-    if isinstance(reply, HttpResponse):
-        length, pieces = len(reply.body), iter((reply.body,))
+async def _send(response: HttpResponse | FileResponse, send: ASGISendCallable) -> None:
+    if isinstance(response, HttpResponse):
+        length, pieces = len(response.body), iter((response.body,))
     else:
-        length, pieces = reply.span.length, reply.pieces()
-    await send_head(reply.status, (*reply.headers, ("Content-Length", str(length))), send)
+        length, pieces = response.span.length, response.pieces()
+    await send_head(response.status, (*response.headers, ("Content-Length", str(length))), send)
     for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> FileReply:
+def _file_response(task: EmulatedTask, path: Path, headers: Headers) -> FileResponse:
     size = path.stat().st_size
     tag = f'"{task.id}-{size}"'
     # A range of another version of the file is of no use (RFC 9110, "If-Range").
@@ -225,6 +225,6 @@ def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> FileReply:
         ("Accept-Ranges", "bytes"),
     )
     if span is None:
-        return FileReply(200, common, path, Span(0, size - 1))
+        return FileResponse(200, common, path, Span(0, size - 1))
     stretch = ("Content-Range", f"bytes {span.first}-{span.last}/{size}")
-    return FileReply(206, (*common, stretch), path, span)
+    return FileResponse(206, (*common, stretch), path, span)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from muybridge.local.pages import html_page, only_read
 from muybridge_protocol.emulator import Access, EmulatedTask, Emulator, MediaState
 from muybridge_protocol.emulator.accounts import authenticate
-from muybridge_protocol.emulator.responses import json_reply, media_name
+from muybridge_protocol.emulator.responses import json_response, media_name
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.convert import attributes
@@ -83,7 +83,7 @@ class Live:
         known, self._described = self._described, {}
         for task in tasks:
             self._described[task.id] = known.get(task.id) or _describe(task)
-        return json_reply(
+        return json_response(
             {
                 "count": self._emulator.task_count,
                 "tasks": [

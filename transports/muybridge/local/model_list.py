@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from muybridge.local.pages import only_read
 from muybridge_protocol.emulator import Access
 from muybridge_protocol.emulator.accounts import authenticate
-from muybridge_protocol.emulator.responses import json_reply
+from muybridge_protocol.emulator.responses import json_response
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.json import JsonObject
@@ -46,7 +46,7 @@ class ModelList:
         access = authenticate(self._keys, headers) if path == PATH else None
         if access is None:
             return None
-        return only_read(method, json_reply({"object": "list", "data": list(_models(access))}))
+        return only_read(method, json_response({"object": "list", "data": list(_models(access))}))
 
 
 def _models(access: Access) -> Iterator[JsonObject]:

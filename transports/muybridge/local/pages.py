@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from muybridge_protocol.emulator.refused import wrong_method
-from muybridge_protocol.emulator.responses import error_reply, json_reply
+from muybridge_protocol.emulator.responses import error_response, json_response
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.openapi import openapi_document
 
@@ -59,11 +59,11 @@ def service_pages(public_url: str) -> Mapping[str, HttpResponse]:
     """
     document = openapi_document(base_url=public_url, text_base_url=public_url)
     return {
-        "/openapi.json": json_reply(document),
+        "/openapi.json": json_response(document),
         "/docs": html_page("try_it_out.html"),
     }
 
 
 def only_read(method: str, page: HttpResponse) -> HttpResponse:
     """Return *page* if *method* is GET, and an error otherwise."""
-    return page if method == "GET" else error_reply(wrong_method("GET"))
+    return page if method == "GET" else error_response(wrong_method("GET"))

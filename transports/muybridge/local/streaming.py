@@ -21,9 +21,9 @@ async def send_head(status: int, headers: Headers, send: ASGISendCallable) -> No
 
 
 async def send_stream(
-    reply: StreamedResponse, receive: ASGIReceiveCallable, send: ASGISendCallable
+    response: StreamedResponse, receive: ASGIReceiveCallable, send: ASGISendCallable
 ) -> None:
-    """Send *reply* piece by piece, until its end or until the client disconnects."""
+    """Send *response* piece by piece, until its end or until the client disconnects."""
     async with trio.open_nursery() as nursery:
         gone = trio.Event()
 
@@ -33,12 +33,12 @@ async def send_stream(
             gone.set()
 
         nursery.start_soon(watch_reader)
-        await send_head(reply.status, reply.headers, send)
-        for index, piece in enumerate(reply.pieces):
+        await send_head(response.status, response.headers, send)
+        for index, piece in enumerate(response.pieces):
             if index:
                 # Only the pause ends early: the server reports the disconnect while it is still
                 # closing the connection in `send`, which must not be cancelled there.
-                with trio.move_on_after(reply.interval):
+                with trio.move_on_after(response.interval):
                     await gone.wait()
             if gone.is_set():
                 break

@@ -15,8 +15,8 @@ import attrs
 from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
-from muybridge_protocol.families.family import Family, any_link
-from muybridge_protocol.families.naming import python_names, with_names, with_places
+from muybridge_protocol.families.family import Family, any_link, named
+from muybridge_protocol.families.naming import with_places
 from muybridge_protocol.families.request import MediaRequest, parse, with_loading
 from muybridge_protocol.rules.files import IN_FIELDS
 from muybridge_protocol.rules.media_urls import ALLOW_INLINE
@@ -54,16 +54,21 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
     if allow_inline is not None and not isinstance(allow_inline, bool):
         message = f"{shown(allow_inline)} is not a boolean"
         wrong.append(Problem(_ALLOW_INLINE, allow_inline, "type", message, "use True or False"))
+
+    def name(wire: str) -> str:
+        python_name = known.python_name(wire)
+        return python_name if python_name in given else wire
+
     body, wrong_files = with_files(
-        known, body, local_media, IN_FIELDS, allow_inline=allow_inline is True
+        known, body, local_media, IN_FIELDS, allow_inline=allow_inline is True, name=name
     )
-    report = known.check(body, extra=extra, own=any_link)
+    report = known.check(body, extra=extra, own=any_link, name=name)
     blamed = {problem.field for problem in wrong_files}
-    found = [_in_mapping(one) for one in with_places(report.problems) if one.field not in blamed]
-    if wrong or wrong_files or found:
-        names = {wire: name for wire, name in python_names(known).items() if name in given}
-        told = with_loading((*wrong_files, *found), known, IN_FIELDS)
-        raise InvalidRequest(known.name, (*wrong, *with_names(told, names)))
+    placed = with_places(known, report.problems)
+    others = [_in_mapping(one) for one in placed if one.field not in blamed]
+    if wrong or wrong_files or others:
+        problems = (*named(wrong_files, name), *others)
+        raise InvalidRequest(known.name, (*wrong, *with_loading(problems, known, IN_FIELDS, name)))
     return parse(known, body, extra=extra)
 
 

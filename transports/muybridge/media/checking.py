@@ -172,14 +172,14 @@ class _Inspecting(Drive[Inspection]):
 
     async def _read(self, stream: Stream) -> None:
         now = self._driver.runtime.now
-        async with stream as reply:
+        async with stream as response:
             moment = now()
-            head = self._driver.credentials.redact_head(reply.head)
+            head = self._driver.credentials.redact_head(response.head)
             self._operation = self._operation.accept(head, moment)
             self._tracker.head(head.status, moment)
             if not self._operation.wants_body:
                 return
-            async for piece in reply.pieces():
+            async for piece in response.pieces():
                 self._tracker.piece(len(piece))
                 self._operation = self._operation.take(piece)
                 if not self._operation.wants_body:

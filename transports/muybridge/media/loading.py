@@ -15,9 +15,9 @@ from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
-from muybridge_protocol.remedies import Remedy, in_facts
+from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.files import FileForms
-from muybridge_protocol.rules.values import Problem, Text, is_array, shown
+from muybridge_protocol.rules.values import Naming, Problem, Text, is_array, shown
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
@@ -37,6 +37,7 @@ def with_files(
     forms: FileForms,
     *,
     allow_inline: bool,
+    name: Naming = str,
 ) -> tuple[dict[str, object], list[Problem]]:
     """Return *body* with the content of its files, and the problems of files that cannot be sent.
 
@@ -46,6 +47,7 @@ def with_files(
         file_in: Recognizes the values that name files.
         forms: How a file is written in the request.
         allow_inline: Whether files may be sent where the specification does not mention base64.
+        name: Returns what the caller calls a field, given its name on the wire.
     """
     problems: list[Problem] = []
 
@@ -57,32 +59,32 @@ def with_files(
         file = file_in(value)
         if file is None:
             return value
+        rule, accepted = "media", "use a file or a URL"
         remedies: tuple[Remedy, ...] = ()
         try:
             return load_media(file, allow_inline=allow_inline)
         except OSError as error:
-            named = isinstance(file, str) or hasattr(file, "__fspath__")
-            name = (readable(str(file)) or "an empty path") if named else "the open file"
-            rule, said = "file", f"{name} cannot be read: {error.strerror or error}"
+            is_path = isinstance(file, str) or hasattr(file, "__fspath__")
+            path = (readable(str(file)) or "an empty path") if is_path else "the open file"
+            rule, message = "file", f"{path} cannot be read: {error.strerror or error}"
+        except LocalError as error:
+            message, accepted = str(error.args[0]), error.accepted
+            # No type helps a create, which takes only known formats.
+            remedies = tuple(one for one in error.remedies if one != TYPED)
         except (ValueError, TypeError) as error:
-            rule, said = "media", str(error)
-            if isinstance(error, LocalError):
-                said = error.describe(in_facts)
-                # No type helps a create, which takes only known formats.
-                remedies = tuple(one for one in error.remedies if one != TYPED)
+            message = str(error)
             if not isinstance(file, LOADABLE) and not hasattr(file, "read"):
-                line = line_for(file, "image") or "use a file or a URL"
-                said = f"{shown(file)} is not a path, bytes or an open file; {line}"
+                message = f"{shown(file)} is not a path, bytes or an open file"
+                accepted = line_for(file, "image") or accepted
         field = family.field(wire)
         if field is not None and not field.takes_files:
-            said, remedies = f"{shown(value)}: this field takes no files; use a URL", ()
-        message, _, accepted = said.partition("; ")
-        problem = Problem(wire, value, rule, message, accepted or "use a file or a URL")
-        problems.append(attrs.evolve(problem, remedies=remedies))
+            message = f"{shown(value)}: this field takes no files"
+            accepted, remedies = "use a URL", ()
+        problems.append(Problem(wire, value, rule, message, accepted, remedies=remedies))
         return value
 
     for wire, value in body.items():
-        problem = _problem_of_name(family, wire, value, file_in, forms)
+        problem = _problem_of_name(family, wire, value, file_in, forms, name)
         if problem is not None:
             problems.append(problem)
     taken = media_fields(family)
@@ -91,7 +93,7 @@ def with_files(
 
 
 def _problem_of_name(
-    family: Family, wire: str, value: object, file_in: FileIn, forms: FileForms
+    family: Family, wire: str, value: object, file_in: FileIn, forms: FileForms, name: Naming
 ) -> Problem | None:
     """Return the problem of a text that names an existing file, as fields for media do."""
     field = family.field(wire)
@@ -105,4 +107,4 @@ def _problem_of_name(
     if found is None or problem is None:
         return None
     named = found._replace(path=value.removeprefix("@"))
-    return attrs.evolve(problem, accepted=family.instead_of_text(named, forms))
+    return attrs.evolve(problem, accepted=family.instead_of_text(named, forms, name))

@@ -23,9 +23,9 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
     ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 from muybridge_protocol.records.json import readable
 
@@ -41,8 +41,8 @@ ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
     RequestSent: (
         "method", "scheme", "host", "port", "path", "template", "size", "resends",
     ),
-    ReplyBegan: ("status", "duration"),
-    ReplyReceived: ("status", "duration", "size", "chunks", "first_chunk"),
+    ResponseBegan: ("status", "duration"),
+    ResponseReceived: ("status", "duration", "size", "chunks", "first_chunk"),
     ExchangeFailed: ("reason", "phase", "sent", "bytes_sent", "status", "duration"),
     Submitted: ("task.status",),
     Polled: ("result.status", "changed"),

@@ -28,9 +28,9 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
     ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 
 REQUESTS: Final = logging.getLogger("muybridge.requests")
@@ -80,7 +80,7 @@ def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
             return CALLS, logging.WARNING
         case Ambiguous():
             return CALLS, logging.ERROR
-        case RequestSent() | ReplyBegan() | ReplyReceived() | ExchangeFailed():
+        case RequestSent() | ResponseBegan() | ResponseReceived() | ExchangeFailed():
             return REQUESTS, logging.DEBUG
         case _:
             assert_never(event)
@@ -94,9 +94,13 @@ def _line(found: dict[str, Fact]) -> str:
         case {"event": "RequestSent", "method": method, "host": host, "port": port, "path": path}:
             again = ", once more" if found["resends"] else ""
             return f"{method} {found['scheme']}://{host}:{port}{path}, {found['size']} bytes{again}"
-        case {"event": "ReplyBegan", "status": status, "duration": int() | float() as seconds}:
+        case {"event": "ResponseBegan", "status": status, "duration": int() | float() as seconds}:
             return f"status {status} after {seconds:.3f} s"
-        case {"event": "ReplyReceived", "status": status, "duration": int() | float() as seconds}:
+        case {
+            "event": "ResponseReceived",
+            "status": status,
+            "duration": int() | float() as seconds,
+        }:
             chunks = f", {found['chunks']} chunks" if "chunks" in found else ""
             return f"status {status}, {found['size']} bytes{chunks} after {seconds:.3f} s"
         case {"event": "ExchangeFailed", "reason": str(reason), "phase": str(phase), "sent": sent}:

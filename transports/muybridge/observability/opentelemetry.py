@@ -27,9 +27,9 @@ from muybridge_protocol.observations import (
     CallEnded,
     CallInfo,
     ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 
 try:
@@ -149,9 +149,9 @@ class Tracing:
         match event:
             case RequestSent():
                 found.request = self._start_request(event, found.call)
-            case ReplyBegan() | DownloadProgress():
+            case ResponseBegan() | DownloadProgress():
                 pass
-            case ReplyReceived() | ExchangeFailed():
+            case ResponseReceived() | ExchangeFailed():
                 _end_request(event, found)
             case CallEnded():
                 _end_call(event, found)
@@ -189,7 +189,7 @@ class Tracing:
         )
 
 
-def _end_request(event: ReplyReceived | ExchangeFailed, found: _Open) -> None:
+def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None:
     span, found.request = found.request, None
     if span is None:
         return

@@ -93,16 +93,16 @@ def lost_reply(reason: Reason = Reason.RESET, *, bytes_sent: int = 200) -> Trans
 
 def broken_off(response: HttpResponse, after: int, reason: Reason = Reason.TRUNCATED) -> BrokenOff:
     """Return *response*, interrupted after so many bytes of its body."""
-    came = response.body[:after]
+    part = response.body[:after]
     failure = TransportFailure(
         phase=Phase.BODY,
         sent=True,
         reason=reason,
-        partial=came[:PARTIAL_LIMIT],
+        partial=part[:PARTIAL_LIMIT],
         status=response.status,
         detail="scripted",
     )
-    return BrokenOff(attrs.evolve(response, body=came), failure)
+    return BrokenOff(attrs.evolve(response, body=part), failure)
 
 
 _CHUNKED = ("Transfer-Encoding", "chunked")

@@ -42,7 +42,7 @@ def estimate(
         own: Recognizes links that the service in use has given out.
 
     Raises:
-        FileUnreadable: The file cannot be read any further.
+        LocalError: The file cannot be read any further.
     """
     wrong: list[Verdict] = []
     count = 0

@@ -12,8 +12,8 @@ import attrs
 from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
+    NotCompleted,
     ResultIncomplete,
-    ServiceError,
     TaskCancelled,
     TaskFailed,
 )
@@ -46,21 +46,6 @@ class Generation:
     task: Task | None
     result: Result | None = None
     path: Path | None = None
-
-
-@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class NotCompleted(ServiceError):
-    """A task has no result yet.
-
-    Args:
-        status: Its status.
-    """
-
-    status: str
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        return f"There is nothing to download yet (status: {self.status})."
 
 
 def create(client: Client, request: MediaRequest) -> Task:
@@ -179,7 +164,7 @@ def _completed(client: Client, task: Task) -> Result:
     if result.status == Status.CANCELLED:
         raise TaskCancelled(result=result, task=task)
     if result.status != Status.COMPLETED:
-        raise NotCompleted(status=result.status, task=task)
+        raise NotCompleted(reason=f"the task is {result.status}", task=task)
     if result.url is None:
         raise ResultIncomplete(result=result, task=task)
     return result

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import attrs
 
 from muybridge.batch.items import LINES, NO_ITEM, WrongItem, located, parsed
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.json import JsonObject, as_object
 from muybridge_protocol.rules.media import MediaReport
 
@@ -17,10 +18,6 @@ _LONGEST_LINE = 64 * 1024 * 1024
 
 Findings = tuple[tuple[str, str], ...]
 """Fields, and what is wrong with each; "" is the item as a whole."""
-
-
-class FileUnreadable(OSError):
-    """A file of requests cannot be read any further."""
 
 
 @attrs.frozen
@@ -61,7 +58,7 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
     """Yield each item, or a `WrongItem`, with its place; blank lines are skipped.
 
     Raises:
-        FileUnreadable: The file cannot be read any further.
+        LocalError: The file cannot be read any further.
     """
     path = path_of(file)
     if path is not None and path.suffix.lower() not in LINES:
@@ -102,4 +99,4 @@ def _read(file: BinaryIO) -> bytes:
     try:
         return file.readline(_LONGEST_LINE)
     except OSError as error:
-        raise FileUnreadable(error.errno, error.strerror) from None
+        raise LocalError(f"The requests cannot be read: {error.strerror}.") from None

@@ -33,7 +33,7 @@ def validate(
         own: Recognizes links that the service in use has given out.
 
     Raises:
-        FileUnreadable: The file cannot be read any further.
+        LocalError: The file cannot be read any further.
     """
     empty = True
     for place, item in items(file):

@@ -27,7 +27,7 @@ from muybridge.batch import SharedBatch, work
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.client import Client
-from muybridge.workers.environment import WorkerMisconfigured, WorkerSettings
+from muybridge.workers.environment import WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
 from muybridge.workers.turns import PAUSE, TurnLog, delay_after
 from muybridge_protocol.errors import MuybridgeError
@@ -137,7 +137,7 @@ def check_environment(**_: object) -> None:
     try:
         WorkerSettings.read(os.environ).check()
         Client().close()
-    except (WorkerMisconfigured, MuybridgeError, ValueError) as error:
+    except (MuybridgeError, ValueError) as error:
         raise SystemExit(f"muybridge: {error}") from None
 
 

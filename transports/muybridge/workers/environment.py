@@ -18,10 +18,6 @@ _AT_ONCE: Final = 256
 """The limit that `muybridge worker` has, too."""
 
 
-class WorkerMisconfigured(LocalError):
-    """The environment of a worker lacks a setting, or one is not valid."""
-
-
 @attrs.frozen(kw_only=True)
 class WorkerSettings:
     """The settings of a worker.
@@ -47,7 +43,7 @@ class WorkerSettings:
         """Read the settings from *environ*.
 
         Raises:
-            WorkerMisconfigured: One is missing or not valid.
+            LocalError: One is missing or not valid.
         """
         return cls(
             journal=_required(environ, "MUYBRIDGE_JOURNAL", "postgresql://USER@HOST/DATABASE"),
@@ -62,7 +58,7 @@ class WorkerSettings:
         """Check what can be known about the database and the place without reaching them.
 
         Raises:
-            WorkerMisconfigured: One of them is not valid, or needs a package that is not installed.
+            LocalError: One of them is not valid, or needs a package that is not installed.
         """
         from muybridge.batch.postgres.connecting import named
 
@@ -79,13 +75,13 @@ def _about(name: str) -> Generator[None, None, None]:
     try:
         yield
     except (MuybridgeError, ImportError) as error:
-        raise WorkerMisconfigured(f"{name}: {error}") from None
+        raise LocalError(f"{name}: {error}") from None
 
 
 def _required(environ: Mapping[str, str], name: str, example: str) -> str:
     value = environ.get(name)
     if not value:
-        raise WorkerMisconfigured(f"{name} is not set: it is {example}. Nothing was sent.")
+        raise LocalError(f"{name} is not set: it is {example}. Nothing was sent.")
     return value
 
 
@@ -96,7 +92,5 @@ def _number(environ: Mapping[str, str], name: str, default: int, most: int) -> i
     if not (
         text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most
     ):
-        raise WorkerMisconfigured(
-            f"{name} must be a whole number from 1 to {most}. Nothing was sent."
-        )
+        raise LocalError(f"{name} must be a whole number from 1 to {most}. Nothing was sent.")
     return int(text)

@@ -87,7 +87,7 @@ class Chat(TextProtocol):
             json_schema=None if schema is None else schema.required("schema"),
         )
 
-    def reply(self, answer: Answer) -> JsonObject:
+    def response(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
         choices: list[JsonObject] = []
         for number, candidate in enumerate(answer.candidates):

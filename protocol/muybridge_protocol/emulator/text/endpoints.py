@@ -86,7 +86,7 @@ def answer_text(
     answer_id = new_id.removeprefix("task-")
     made = answer(prompt, marker, script.take(prompt), answer_id=answer_id, now=now)
     if not prompt.streaming:
-        return HttpResponse(200, (("Content-Type", JSON_TYPE),), write(protocol.reply(made)))
+        return HttpResponse(200, (("Content-Type", JSON_TYPE),), write(protocol.response(made)))
     return StreamedResponse.of(
         200,
         (("Content-Type", protocol.stream_type),),

@@ -83,7 +83,7 @@ class Messages(TextProtocol):
             json_schema=None if form is None else form.required("schema"),
         )
 
-    def reply(self, answer: Answer) -> JsonObject:
+    def response(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
         candidate = answer.first
         blocks: list[JsonObject] = []

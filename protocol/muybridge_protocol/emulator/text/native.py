@@ -131,7 +131,7 @@ class Native(TextProtocol):
             json_schema=schema,
         )
 
-    def reply(self, answer: Answer) -> JsonObject:
+    def response(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
         written = [
             _candidate(number, candidate.text, candidate.calls, candidate.ending)

@@ -54,7 +54,7 @@ class TextProtocol(ABC):
         """
 
     @abstractmethod
-    def reply(self, answer: Answer) -> JsonObject:
+    def response(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
 
     @abstractmethod

@@ -121,9 +121,9 @@ class Checks:
                     response = exchange(made, request, timeout=ENOUGH, authorization=AUTHORIZATION)
                 except TransportError as error:
                     SMOKE.refuse("a whole response", error)
-                came = (response.status, response.body)
+                answer = (response.status, response.body)
                 expected = "a response of status 200 with the body b'{}'"
-                SMOKE.require(came == (200, b"{}"), expected, response)
+                SMOKE.require(answer == (200, b"{}"), expected, response)
 
     def _require_smoke(self, request: pytest.FixtureRequest) -> None:
         """End a check in one line if the smoke check fails, which says why.

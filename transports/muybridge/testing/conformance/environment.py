@@ -85,11 +85,11 @@ class Environment(Checks):
             with_proxy(monkeypatch, proxy.url)
             url = server.url.replace("127.0.0.1", host)
             with given(f"{_VARIABLES}, and a request to {url}"), self._made() as transport:
-                came = _exchanged(transport, url)
+                end = _exchanged(transport, url)
                 found = f"a request to the proxy, {proxy.received[:80]!r}"
                 LOCAL.require(not proxy.peers, "no connection to the proxy", found)
-                right = isinstance(came, HttpResponse) and came.status == 200  # noqa: PLR2004  # as sent
-                LOCAL.require(right, "the response of the server", came)
+                right = isinstance(end, HttpResponse) and end.status == 200  # noqa: PLR2004  # as sent
+                LOCAL.require(right, "the response of the server", end)
 
     @pytest.mark.usefixtures("transport")
     def test_key_over_plain_http_through_a_proxy(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +100,11 @@ class Environment(Checks):
         ):
             with_proxy(monkeypatch, proxy.url)
             with given(f"{_VARIABLES}, and a request to http://{name}"), self._made() as transport:
-                came = _exchanged(transport, f"http://{name}/")
+                end = _exchanged(transport, f"http://{name}/")
                 found = proxy.received
                 OPEN.require(KEY.encode() not in found, "no key at the proxy", found[:300])
-                failed = isinstance(came, TransportError) and not came.failure.sent
-                OPEN.require(failed, "TransportError with sent=False", came)
+                failed = isinstance(end, TransportError) and not end.failure.sent
+                OPEN.require(failed, "TransportError with sent=False", end)
 
     @pytest.mark.usefixtures("transport")
     def test_authorities_of_the_environment(

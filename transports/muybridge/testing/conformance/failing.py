@@ -248,11 +248,11 @@ class Failing(Checks):
         self, transport: Transport, tls: ssl.SSLContext | None, form: str, end: str
     ) -> None:
         """The failure keeps the status, and what had arrived of a truncated body."""
-        came = b'{"id": "task-1", '
-        whole = reply_bytes(201, came + b"more")
+        part = b'{"id": "task-1", '
+        whole = reply_bytes(201, part + b"more")
         if form == "chunked":
             head = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n"
-            whole = head + b"%x\r\n%s\r\n" % (len(came), came) + b"more"
+            whole = head + b"%x\r\n%s\r\n" % (len(part), part) + b"more"
 
         def pause(peer: Peer) -> None:
             """Wait for a moment."""  # a reset may overtake what was sent
@@ -269,7 +269,7 @@ class Failing(Checks):
         with serving([read_request, send(whole[:-4]), *steps], tls=tls) as server:
             timeout = DEADLINE if end == "silence" else ENOUGH
             failure = failure_of(transport, post(server.url), CUT, timeout=timeout)
-            expect(failure, KEPT, sent=True, status=201, partial=came)
+            expect(failure, KEPT, sent=True, status=201, partial=part)
             expect(failure, NAMED, phase=Phase.BODY, reason=reasons)
 
     def test_most_of_what_is_kept(self, transport: Transport) -> None:

@@ -37,21 +37,10 @@ SIGNAL = Lesson(
 )
 
 
-class Alarm(Exception):  # named as a user might, without Error
-    """An exception of a user's own."""
-
-
-class SoftTimeLimit(TimeoutError):
-    """One that is easily taken for a timeout of the network."""
-
-
-class Unplugged(OSError):
-    """One that is easily taken for another failure of the network."""
-
-
 _MORE_THAN_BUFFERS = 16 * 1024 * 1024
 """Bytes that the network does not take while the server reads none of them."""
-_KINDS: list[type[BaseException]] = [Alarm, SoftTimeLimit, Unplugged, KeyboardInterrupt]
+_KINDS: list[type[BaseException]] = [Exception, TimeoutError, OSError, KeyboardInterrupt]
+"""A user's own, two that are easily taken for failures of the network, and that of Ctrl-C."""
 
 
 @contextlib.contextmanager

@@ -183,8 +183,8 @@ class Replying(Checks):
         body = b"\xef\xbb\xbf" + bytes(range(256)) + b"\r\n\r\0\xff\xfe\n"
         for content_type in ("text/plain; charset=utf-16", "text/html", "application/json"):
             with serving(serve(200, body, content_type=content_type)) as server:
-                came = call(transport, get(server.url), AS_IT_CAME).body
-                AS_IT_CAME.equal(came, body, f"the bytes {body!r}")
+                received = call(transport, get(server.url), AS_IT_CAME).body
+                AS_IT_CAME.equal(received, body, f"the bytes {body!r}")
 
     @pytest.mark.parametrize(
         ("packed", "coding"),

@@ -130,16 +130,16 @@ class Unasked(Checks):
         request = post(server.url)
         try:
             with only_transport_errors():
-                came = exchange(transport, request, timeout=ENOUGH, authorization=AUTHORIZATION)
+                response = exchange(transport, request, timeout=ENOUGH, authorization=AUTHORIZATION)
         except TransportError as error:
             EARLY.require(not error.failure.sent, "sent=False", error.failure)
             EARLY.require(
                 not server.posts, "no POST, for the failure says sent=False", error.failure
             )
         else:
-            found = f"status {came.status} with the body {came.body!r}"
+            found = f"status {response.status} with the body {response.body!r}"
             expected = "TransportError with sent=False, or the response b'its own'"
-            EARLY.require(came.body == b"its own", expected, found)
+            EARLY.require(response.body == b"its own", expected, found)
 
     @promises("refuses_second_responses")
     @pytest.mark.parametrize("status", [400, 429])

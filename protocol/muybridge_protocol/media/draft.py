@@ -1,4 +1,4 @@
-"""What the readers of headers have found so far: they fill it in, and may stop at any point."""
+"""The facts of a medium while its headers are read. Readers may stop at any point."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LONGEST_EDGE = 2**31
 
 
 @attrs.define
-class Found:
-    """What has been found, with the meaning that it has in `MediaFacts`."""
+class Draft:
+    """Some facts of a medium, with the meaning that they have in `MediaFacts`."""
 
     kind: MediaKind | None = None
     format: str | None = None
