@@ -21,7 +21,7 @@ import pytest
 import moments
 from muybridge.files.locks import lock
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
-from muybridge.ledger.budget import budget_of_environment
+from muybridge.purchases.environment import budget_of_environment
 from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.spent import spent_by_group

@@ -132,7 +132,7 @@ def read_books(
     if budget is None and ledger is None and not (wanted or dedupe):
         return None
     from muybridge.ledger.books import Books
-    from muybridge.ledger.budget import budget_of_environment
+    from muybridge.purchases.environment import budget_of_environment
 
     prices_file = os.environ.get(PRICES_VARIABLE)
     if prices is None and prices_file:

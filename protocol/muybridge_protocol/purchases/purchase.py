@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from muybridge_protocol.identifiers import shown_id
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.purchases.amounts import Amounts, Measure, countable
 from muybridge_protocol.purchases.states import (
     AFTER_CHOICE,
@@ -27,7 +28,7 @@ _LONGEST: Final = 500
 """Longest tag or name, in characters."""
 
 
-class CannotDecide(Exception):
+class CannotDecide(LocalError):
     """A choice does not apply to a purchase. Nothing was changed."""
 
 

@@ -178,7 +178,7 @@ def _budgets(
     if budget is None and not any(name.startswith(LIMIT_VARIABLE) for name in os.environ):
         return
     from muybridge.ledger import BudgetUse, Ledger, Measure, open_ledger
-    from muybridge.ledger.budget import budget_of_environment
+    from muybridge.purchases.environment import budget_of_environment
 
     total = totals.total
     wanted = {

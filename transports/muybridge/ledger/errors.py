@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from muybridge.purchases.errors import InvalidLimit, OnceTaken, OnceUnderWay
 from muybridge_protocol.errors import LocalError, MuybridgeError
+
+__all__ = [
+    "CannotResolve", "EntryUnstorable", "Exceeded", "InvalidLimit", "LedgerUnusable", "NameHeld",
+    "OnceTaken", "OnceUnderWay", "TaskTaken",
+]  # fmt: skip
 
 
 class LedgerUnusable(MuybridgeError):
@@ -11,20 +17,6 @@ class LedgerUnusable(MuybridgeError):
 
 class EntryUnstorable(LedgerUnusable):
     """A value of an entry cannot be stored. The store and the rest of the transaction are fine."""
-
-
-class InvalidLimit(LocalError):
-    """A limit in the environment cannot be read. Nothing was sent."""
-
-
-class OnceTaken(LocalError):
-    """Another request was already sent under this name. Nothing was sent."""
-
-
-class OnceUnderWay(MuybridgeError):
-    """Another call is still sending the request of this name. Nothing was sent again."""
-
-    _charged = "perhaps"
 
 
 class CannotResolve(LocalError):

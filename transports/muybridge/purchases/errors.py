@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from muybridge_protocol.errors import MuybridgeError
+from muybridge_protocol.errors import LocalError, MuybridgeError
 from muybridge_protocol.purchases import CannotDecide, Purchase
 
 
 class StoreUnusable(MuybridgeError):
     """The store cannot be read or written, so nothing is sent. The message says why."""
+
+
+class InvalidLimit(LocalError):
+    """A limit in the environment cannot be read. Nothing was sent."""
+
+
+class OnceTaken(LocalError):
+    """Another request was already sent under this name. Nothing was sent."""
+
+
+class OnceUnderWay(MuybridgeError):
+    """Another call is still sending the request of this name. Nothing was sent again."""
+
+    _charged = "perhaps"
 
 
 class NameHeld(Exception):
