@@ -2,7 +2,7 @@
 
 A `LocalError`, such as `InvalidRequest` or `InvalidKey`, is raised before anything is sent. A
 `ServiceError` says that the request failed on its way to the service, that the service reported a
-problem, or that a budget would be exceeded. A few others, such as `NoText` and `LedgerUnusable`,
+problem, or that a budget would be exceeded. A few others, such as `NoText` and `StoreUnusable`,
 derive from `MuybridgeError` alone. An error about a task carries the task, which `Task.to_token`
 can save.
 

@@ -109,7 +109,7 @@ class RemedyKind(StrEnum):
     DELETE = "delete"
     """Delete the asset again, which is harmless."""
     DECIDE = "decide"
-    """Decide about the `entry` of the ledger."""
+    """Decide about a `purchase` whose outcome nobody knows."""
     READ_CALLS = "read_calls"
     """Read the functions that the answer calls, in `attribute` of the response."""
     READ = "read"
@@ -128,7 +128,7 @@ class Remedy:
         form: How the argument is to be given.
         action: What is then possible: `download`, `inspect`, or "".
         task: The id or token of a task.
-        entry: The key of an entry of the ledger.
+        purchase: The key of a purchase.
         attribute: An attribute of the error.
         seconds: How long to wait before.
     """
@@ -140,7 +140,7 @@ class Remedy:
     form: str = ""
     action: str = ""
     task: str = ""
-    entry: str = ""
+    purchase: str = ""
     attribute: str = ""
     seconds: float | None = None
 
@@ -288,7 +288,7 @@ def in_all_faces(remedy: Remedy) -> str:
         case RemedyKind.RESUBMIT:
             return f"submit the batch again with {remedy.form}"
         case RemedyKind.DECIDE:
-            return f"to decide: muybridge ledger resolve {remedy.entry}"
+            return f"to decide: muybridge decide {remedy.purchase}"
         case kind:
             return IN_ALL_FACES.get(kind, "")
 

@@ -26,7 +26,7 @@ def test_the_outcome_is_recorded(tmp_path: Path) -> None:
             assert may_respond.wait(60)
 
         server.on_create = hold
-        async with AsyncClient(KEY, server.url, ledger=ledger) as client:
+        async with AsyncClient(KEY, server.url, store=store) as client:
             creating = asyncio.create_task(client.create_once("order 1", HORSE))
             await arrived.wait()
             await loop.shutdown_default_executor()

@@ -9,11 +9,12 @@ import pytest
 
 from batch.billing import BillingServer, Fault
 from muybridge import Client
-from muybridge.ledger import State, open_ledger
+from muybridge.purchases import State
+from stores import purchases_at
 
 from .conftest import Invoke
 
-CREATE = ("create", "imga", "--model", "imga", "--prompt", "a horse", "--ledger", "l.sqlite3")
+CREATE = ("create", "imga", "--model", "imga", "--prompt", "a horse", "--store", "l.sqlite3")
 PRICES = """
 currency = "EUR"
 prices = [{family = "imga", per_call = 0.25}]
@@ -91,7 +92,7 @@ def test_a_ledger_that_is_not_there(invoke: Invoke, tmp_path: Path, form: list[s
     """What only shows a ledger creates none, and says that nothing is recorded."""
     missing = tmp_path / "missing.sqlite3"
     for command in (("spent",), ("ledger", "list")):
-        ended = invoke(*command, *form, "--ledger", str(missing))
+        ended = invoke(*command, *form, "--store", str(missing))
         assert ended.exit_code == 0
         assert not missing.exists()
         assert form or f"no request that costs money is recorded in {missing}" in ended.stderr
@@ -101,7 +102,7 @@ def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
     """`ledger list` has the id of each task that was paid for, whatever became of the command."""
     made = json.loads(invoke(*CREATE, "--json", env=settings).stdout)
     invoke(*CREATE, env=settings)
-    where = ("--ledger", "l.sqlite3")
+    where = ("--store", "l.sqlite3")
     listed = json.loads(invoke("ledger", "list", "--json", *where).stdout)
     assert listed["ledger"] == str(Path("l.sqlite3").absolute())
     assert [entry["state"] for entry in listed["entries"]] == ["accepted"] * 2
@@ -120,7 +121,7 @@ def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
         if recorded:
             invoke(*CREATE, env=settings)
         for command in (("spent",), ("ledger", "list")):
-            shown = invoke(*command, "--ledger", "l.sqlite3", env={"COLUMNS": "200"})
+            shown = invoke(*command, "--store", "l.sqlite3", env={"COLUMNS": "200"})
             assert told in shown.stderr
             assert ("imga" in shown.stdout) is recorded
     helped = " ".join(invoke("spent", "--help").stdout.split())
@@ -132,15 +133,14 @@ def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, s
     item = {"family": "imga", "model": "imga", "prompt": "a horse"}
     Path("b.jsonl").write_text(json.dumps(item), "utf-8")
     address = settings["MUYBRIDGE_BASE_URL"]
-    with Client(settings["MUYBRIDGE_API_KEY"], address, ledger="l.sqlite3", dedupe=True) as client:
+    with Client(settings["MUYBRIDGE_API_KEY"], address, store="l.sqlite3", dedupe=True) as client:
         task = client.create("imga", {"model": "imga", "prompt": "a horse"})
     env = {**settings, "MUYBRIDGE_BASE_URL": f"{address.upper()}/./%2E/"}
-    words = ("--dedupe", "--ledger", "l.sqlite3", "--poll-interval", "0.1", "--json")
+    words = ("--dedupe", "--store", "l.sqlite3", "--poll-interval", "0.1", "--json")
     ended = invoke("batch", "run", "b.jsonl", "--out", "out", *words, env=env)
     assert ended.exit_code == 0
-    [entry] = open_ledger("l.sqlite3").entries()
-    assert entry.task is not None
-    assert entry.task.id == task.id
+    [entry] = purchases_at("l.sqlite3")
+    assert entry.task == task.id
     # A batch goes on at the same service.
     assert invoke("batch", "run", "--out", "out", *words, env=settings).exit_code == 0
 
@@ -148,7 +148,7 @@ def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, s
 def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:
     """Text requests count as calls."""
     env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}
-    words = ("text", "textg-2.5-pro", "hello", "--max-calls", "1", "--ledger", "l.sqlite3")
+    words = ("text", "textg-2.5-pro", "hello", "--max-calls", "1", "--store", "l.sqlite3")
     assert invoke(*words, env=env).exit_code == 0
     ended = invoke(*words, env=env)
     assert ended.exit_code == 3
@@ -160,14 +160,14 @@ def test_a_limit_on_a_batch(invoke: Invoke, settings: dict[str, str]) -> None:
     item = {"family": "imga", "model": "imga", "prompt": "a horse"}
     Path("b.jsonl").write_text("".join(json.dumps(item) + "\n" for _ in range(3)), "utf-8")
     words = ("batch", "run", "b.jsonl", "--out", "out", "--poll-interval", "0.1")
-    first = invoke(*words, "--max-creates", "2", "--ledger", "l.sqlite3", env=settings)
+    first = invoke(*words, "--max-creates", "2", "--store", "l.sqlite3", env=settings)
     assert first.exit_code == 5
     assert "stopped: The request was not sent, because it is over budget" in first.stderr
-    assert "--max-creates 2 --ledger l.sqlite3" in first.stderr
+    assert "--max-creates 2 --store l.sqlite3" in first.stderr
     assert "2 downloaded" in first.stdout
-    second = invoke(*words, "--max-creates", "3", "--ledger", "l.sqlite3", env=settings)
+    second = invoke(*words, "--max-creates", "3", "--store", "l.sqlite3", env=settings)
     assert second.exit_code == 0
-    states = [entry.state for entry in open_ledger("l.sqlite3").entries()]
+    states = [entry.state for entry in purchases_at("l.sqlite3")]
     assert [state for state in states if state is not State.RELEASED] == [State.ACCEPTED] * 3
 
 
@@ -189,7 +189,7 @@ def test_an_unusable_ledger(invoke: Invoke, settings: dict[str, str]) -> None:
 
 def test_a_local_service_costs_nothing(invoke: Invoke) -> None:
     """`--local` neither uses a budget nor is recorded, whatever the environment says."""
-    env = {"MUYBRIDGE_MAX_CREATES": "0", "MUYBRIDGE_LEDGER": "team.sqlite3"}
+    env = {"MUYBRIDGE_MAX_CREATES": "0", "MUYBRIDGE_STORE": "team.sqlite3"}
     ended = invoke("run", "imga", "--model", "imga", "--prompt", "a horse", "--local", env=env)
     assert ended.exit_code == 0
     assert not Path("team.sqlite3").exists()
@@ -200,11 +200,11 @@ def test_spent(invoke: Invoke, settings: dict[str, str]) -> None:
     Path("prices.toml").write_text(PRICES, encoding="utf-8")
     invoke(*CREATE, "--prices", "prices.toml", env=settings)
     invoke(*CREATE, env=settings)
-    shown = invoke("spent", "--ledger", "l.sqlite3")
+    shown = invoke("spent", "--store", "l.sqlite3")
     assert shown.exit_code == 0
     row = shown.stdout.splitlines()[1].split()
     assert row[1:] == ["imga", "imga", "2", "2", "0", "0.25", "+", "1", "unknown"]
-    told = json.loads(invoke("spent", "--ledger", "l.sqlite3", "--json").stdout)
+    told = json.loads(invoke("spent", "--store", "l.sqlite3", "--json").stdout)
     [group] = told["spent"]
     assert group["cost"] == {"known": "0.25", "unknown": 1}
     assert (group["requests"], group["state"], told["ambiguous"]) == (2, "accepted", [])
@@ -215,7 +215,7 @@ def test_spent(invoke: Invoke, settings: dict[str, str]) -> None:
     [
         (("--adopt", "task-9"), State.ACCEPTED),
         (("--not-charged",), State.RELEASED),
-        (("--abandon",), State.ACCEPTED),
+        (("--abandon",), State.ABANDONED),
         (("--resubmit", "--i-may-pay-twice"), State.RESUBMITTED),
     ],
 )
@@ -224,22 +224,22 @@ def test_resolve(invoke: Invoke, decision: tuple[str, ...], state: State) -> Non
     with BillingServer(lambda _: Fault.LOST_RESET) as server:
         env = {"MUYBRIDGE_API_KEY": "sk-1", "MUYBRIDGE_BASE_URL": server.url}
         assert invoke(*CREATE, env=env).exit_code == 4
-    shown = invoke("spent", "--ledger", "l.sqlite3")
-    [entry] = open_ledger("l.sqlite3").entries()
+    shown = invoke("spent", "--store", "l.sqlite3")
+    [entry] = purchases_at("l.sqlite3")
     assert f"ambiguous: {entry.key}" in shown.stderr
-    assert "muybridge ledger resolve --ledger l.sqlite3 KEY" in shown.stderr
-    ended = invoke("ledger", "resolve", entry.key, *decision, "--ledger", "l.sqlite3", "--json")
+    assert "muybridge ledger resolve --store l.sqlite3 KEY" in shown.stderr
+    ended = invoke("ledger", "resolve", entry.key, *decision, "--store", "l.sqlite3", "--json")
     assert ended.exit_code == 0
     assert json.loads(ended.stdout)["entry"]["state"] == state
-    assert "ambiguous" not in invoke("spent", "--ledger", "l.sqlite3").stderr
-    again = invoke("ledger", "resolve", entry.key, "--not-charged", "--ledger", "l.sqlite3")
+    assert "ambiguous" not in invoke("spent", "--store", "l.sqlite3").stderr
+    again = invoke("ledger", "resolve", entry.key, "--not-charged", "--store", "l.sqlite3")
     assert again.exit_code == 2
 
 
 def test_resolve_asks_for_one_decision(invoke: Invoke) -> None:
     """Without a decision, or without the word that one may pay twice, nothing is changed."""
     for words in ((), ("--resubmit",), ("--adopt", "a", "--not-charged")):
-        assert invoke("ledger", "resolve", "k", *words, "--ledger", "l.sqlite3").exit_code == 2
+        assert invoke("ledger", "resolve", "k", *words, "--store", "l.sqlite3").exit_code == 2
     assert not Path("l.sqlite3").exists()
 
 
@@ -251,8 +251,8 @@ def test_adopting_the_task_of_another_request(invoke: Invoke) -> None:
         assert invoke(*CREATE, env=env).exit_code == 0
         assert invoke(*CREATE, env=env).exit_code == 4
         [task] = server.accepted["a horse"]
-    first, second = open_ledger("l.sqlite3").entries()
-    ended = invoke("ledger", "resolve", second.key, "--adopt", task, "--ledger", "l.sqlite3")
+    first, second = purchases_at("l.sqlite3")
+    ended = invoke("ledger", "resolve", second.key, "--adopt", task, "--store", "l.sqlite3")
     assert ended.exit_code == 2
-    assert f"entry {first.key} already has task {task}" in ended.stderr
-    assert [one.state for one in open_ledger("l.sqlite3").entries()] == [first.state, second.state]
+    assert f"purchase {first.key} already has task {task}" in ended.stderr
+    assert [one.state for one in purchases_at("l.sqlite3")] == [first.state, second.state]

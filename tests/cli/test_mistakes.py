@@ -255,7 +255,7 @@ def begun(
         '{"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}\n'
     )
     env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": service.text_base_url}
-    env["MUYBRIDGE_LEDGER"] = str(tmp_path / "ledger")
+    env["MUYBRIDGE_STORE"] = str(tmp_path / "store")
     done = invoke(
         "batch", "run", "requests.jsonl", "--out", "pictures", "--poll-interval", "0.05", env=env
     )

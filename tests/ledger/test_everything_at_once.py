@@ -92,14 +92,14 @@ def test_everything_at_once(nurseries: list[Nursery], tmp_path: Path, seed: int)
         assert len(spent) <= CAP
 
         posts = server.posts
-        with Client(KEY, server.url, ledger=ledger) as client:
+        with Client(KEY, server.url, store=store) as client:
             for name, prompt in ORDERS:
                 request = ImgbRequest(model="imgb-2", prompt=prompt)
                 if prompt in spent:
                     ended = _ended(client, name, request)
                     assert ended is CreateAmbiguous or spent[prompt]
         with (
-            Client(KEY, server.url, ledger=ledger, budget=Budget(creates=len(spent))) as client,
+            Client(KEY, server.url, store=store, budget=Budget(creates=len(spent))) as client,
             pytest.raises(OverBudget),
         ):
             client.create(ImgbRequest(model="imgb-2", prompt="one horse more"))

@@ -22,7 +22,7 @@ from muybridge.ledger import (
     CannotResolve,
     Entry,
     Ledger,
-    LedgerUnusable,
+    StoreUnusable,
     Measure,
     Purchase,
     Rows,
@@ -52,7 +52,7 @@ def test_a_late_response_is_recorded(tmp_path: Path) -> None:
     ledger, arrived, may_respond = tmp_path / "ledger", threading.Event(), threading.Event()
     with BillingServer() as server:
         server.on_create = partial(_hold, arrived, may_respond)
-        client = Client(KEY, server.url, ledger=ledger)
+        client = Client(KEY, server.url, store=store)
         sending = threading.Thread(target=client.create_once, args=("order 1", HORSE))
         sending.start()
         assert arrived.wait(30)
@@ -187,7 +187,7 @@ def test_a_key_is_used_once(tmp_path: Path) -> None:
     held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
     ledger.arm(held, (), 0.0)
     ledger.conclude("k", State.RELEASED)
-    with pytest.raises(LedgerUnusable, match=r"already has an entry k\. Nothing is sent"):
+    with pytest.raises(StoreUnusable, match=r"already has an entry k\. Nothing is sent"):
         ledger.arm(held, (), 1.0)
     assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
 
@@ -201,11 +201,11 @@ def test_what_could_not_be_recorded_is_shown(
     ledger.arm(held, (), 0.0)
 
     def full(_: SqliteStore) -> AbstractContextManager[Rows]:
-        raise LedgerUnusable("database or disk is full")
+        raise StoreUnusable("database or disk is full")
 
     with monkeypatch.context() as patch:
         patch.setattr(*moments.at("transaction begun").place, full)
-        with pytest.raises(LedgerUnusable):
+        with pytest.raises(StoreUnusable):
             ledger.conclude("k", State.RELEASED)
     assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
 
@@ -235,13 +235,13 @@ def test_an_outcome_that_could_not_be_recorded_is_recorded_later(
 
     def write(store: SqliteStore) -> AbstractContextManager[Rows]:
         if full.is_set():
-            raise LedgerUnusable("database or disk is full")
+            raise StoreUnusable("database or disk is full")
         return writing(store)
 
     monkeypatch.setattr(*moments.at("transaction begun").place, write)
     with (
         BillingServer() as server,
-        Client(KEY, server.url, ledger=tmp_path / "ledger", clock=VirtualClock()) as client,
+        Client(KEY, server.url, store=tmp_path / "ledger", clock=VirtualClock()) as client,
     ):
         server.on_create = lambda _: full.set()
         first = client.create_once("order 1", HORSE)
@@ -263,7 +263,7 @@ def test_a_fork_while_another_thread_writes(tmp_path: Path) -> None:
             try:
                 with store.writing():
                     os._exit(1)
-            except LedgerUnusable:
+            except StoreUnusable:
                 os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -278,7 +278,7 @@ def test_a_dead_owner_with_a_living_child(tmp_path: Path) -> None:
         parent = os.fork()
         if parent == 0:
             store = SqliteStore(tmp_path / "ledger")
-            client = Client(KEY, server.url, ledger=Ledger(store))
+            client = Client(KEY, server.url, store=Ledger(store))
             _ = store.owner  # it has worked before
             child = os.fork()
             if child == 0:

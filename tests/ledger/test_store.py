@@ -20,12 +20,12 @@ import pytest
 
 import moments
 from muybridge.files.locks import lock
-from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
-from muybridge.purchases.environment import budget_of_environment
+from muybridge.ledger import Budget, Entry, StoreUnusable, Measure, Purchase, State, open_ledger
 from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.spent import spent_by_group
 from muybridge.ledger.sqlite_store import SqliteStore, default_path
+from muybridge.purchases.environment import budget_of_environment
 from muybridge_protocol.purchases import Number, Period
 from processes import environment
 
@@ -213,7 +213,7 @@ def test_damage_where_nobody_reads(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[(page - 1) * size : page * size] = b"\xee" * size
     path.write_bytes(data)
-    with pytest.raises(LedgerUnusable, match="malformed"):
+    with pytest.raises(StoreUnusable, match="malformed"):
         open_ledger(path).spent(Budget(creates=5), NOW)
 
 
@@ -265,7 +265,7 @@ def test_a_file_that_cannot_be_used(path: Path, how: str) -> None:
     spoil(path)
     before = path.read_bytes()
     ledger = open_ledger(path)
-    with pytest.raises(LedgerUnusable, match=said) as caught:
+    with pytest.raises(StoreUnusable, match=said) as caught:
         ledger.arm(purchase("k2"), [Budget(creates=5)], NOW)
     assert "Nothing is sent" in str(caught.value)
     assert path.read_bytes() == before
@@ -309,9 +309,9 @@ def test_a_file_that_is_gone(path: Path) -> None:
     assert entries(ledger) == []
     ledger.arm(purchase(), (), NOW)
     path.unlink()
-    with pytest.raises(LedgerUnusable, match="removed or replaced"):
+    with pytest.raises(StoreUnusable, match="removed or replaced"):
         ledger.spent(Budget(creates=1), NOW)
-    with pytest.raises(LedgerUnusable, match="removed or replaced"):
+    with pytest.raises(StoreUnusable, match="removed or replaced"):
         entries(ledger)
     assert not path.exists()
 
@@ -322,21 +322,21 @@ def test_a_locked_file(path: Path) -> None:
     ledger = Ledger(SqliteStore(path, patience=0.01))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerUnusable, match="Other processes are writing"):
+        with pytest.raises(StoreUnusable, match="Other processes are writing"):
             ledger.arm(purchase("k2"), (), NOW)
 
 
 def test_an_amount_that_cannot_be_recorded(path: Path) -> None:
     """A cost beyond what the file can hold is refused, and nothing is recorded."""
     ledger = open_ledger(path)
-    with pytest.raises(LedgerUnusable, match="cannot record"):
+    with pytest.raises(StoreUnusable, match="cannot record"):
         ledger.arm(purchase(cost=10**10), (), NOW)
     assert entries(ledger) == []
 
 
 FULL = """
 import resource, signal, sys
-from muybridge.ledger.errors import LedgerUnusable
+from muybridge.ledger.errors import StoreUnusable
 from ledger.test_store import NOW, purchase
 from muybridge.ledger import open_ledger
 
@@ -346,7 +346,7 @@ ledger = open_ledger(sys.argv[1])
 for number in range(2000):
     try:
         ledger.arm(purchase(f"k{number}"), (), NOW)
-    except LedgerUnusable as error:
+    except StoreUnusable as error:
         print(number, error)
         break
 """
@@ -375,24 +375,24 @@ def test_a_folder_that_cannot_be_written(path: Path) -> None:
     """A ledger in a read-only folder is an error that says so."""
     path.parent.mkdir(parents=True)
     path.parent.chmod(0o500)
-    with pytest.raises(LedgerUnusable, match="Make the file and its folder writable"):
+    with pytest.raises(StoreUnusable, match="Make the file and its folder writable"):
         open_ledger(path).arm(purchase(), (), NOW)
 
 
 def test_a_place_that_is_no_folder(tmp_path: Path) -> None:
     """A path below a file is an error of the ledger."""
     (tmp_path / "file").write_text("text")
-    with pytest.raises(LedgerUnusable, match="Nothing is sent"):
+    with pytest.raises(StoreUnusable, match="Nothing is sent"):
         open_ledger(tmp_path / "file" / "ledger.sqlite3").arm(purchase(), (), NOW)
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The environment names the ledger, or else it is in the user's state folder."""
-    monkeypatch.delenv("MUYBRIDGE_LEDGER", raising=False)
+    monkeypatch.delenv("MUYBRIDGE_STORE", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     if sys.platform == "linux":
         assert default_path() == tmp_path / "muybridge" / "ledger.sqlite3"
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "team.sqlite3"))
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "team.sqlite3"))
     assert default_path() == tmp_path / "team.sqlite3"
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import moments
 from muybridge.files.sqlite import transaction
-from muybridge.ledger import Amounts, Budget, Entry, LedgerUnusable, Measure, State, open_ledger
+from muybridge.ledger import Amounts, Budget, Entry, StoreUnusable, Measure, State, open_ledger
 from muybridge.ledger.entries import SPENT
 from muybridge.ledger.sqlite_schema import SCHEMA, VERSION
 from muybridge.ledger.sqlite_store import SqliteRows, SqliteStore
@@ -106,7 +106,7 @@ def test_a_sum_that_is_too_large(tmp_path: Path) -> None:
     """A sum beyond what the file can hold is refused, and never rounded."""
     ledger = open_ledger(tmp_path / "ledger.sqlite3")
     ledger.arm(purchase("k1", cost=9 * 10**9), (), NOW)
-    with pytest.raises(LedgerUnusable, match="cannot record"):
+    with pytest.raises(StoreUnusable, match="cannot record"):
         ledger.arm(purchase("k2", cost=9 * 10**9), (), NOW)
     [entry] = ledger.entries()
     assert entry.key == "k1"
@@ -187,7 +187,7 @@ def test_a_migration_that_is_broken_off(tmp_path: Path, monkeypatch: pytest.Monk
     content = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(*moments.constant("sums of an old ledger"), "SELECT * FROM nowhere")
-        with pytest.raises(LedgerUnusable):
+        with pytest.raises(StoreUnusable):
             list(SqliteStore(path).entries())
     assert path.read_bytes() == content
     assert [*SqliteStore(path).entries()] == before

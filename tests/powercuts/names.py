@@ -120,7 +120,7 @@ def _judge(service: Service, horse: str, outcome: object) -> list[str]:
 
 
 def _client(service: Service, root: Path) -> Client:
-    return service.client(budget=Budget(creates=BUDGET), ledger=_ledger(root))
+    return service.client(budget=Budget(creates=BUDGET), store=_ledger(root))
 
 
 def _ledger(root: Path) -> Path:

@@ -119,7 +119,7 @@ def test_celery_retries_what_was_not_sent(
     (folder / "ledger.sqlite3").mkdir()
     with working(celery, folder, server) as worker:
         worker.queue("order-1")
-        worker.until(lambda: "LedgerUnusable" in last_output(folder))
+        worker.until(lambda: "StoreUnusable" in last_output(folder))
         assert server.posts == 0
         (folder / "ledger.sqlite3").rmdir()
         worker.until(lambda: saved_orders(folder) == {"order-1"})

@@ -25,7 +25,7 @@ import attrs
 
 from muybridge import Budget, ImgbRequest, batch
 from muybridge.batch import BatchEvent, CannotResolve, Entry, JournalUnusable, State, What
-from muybridge.ledger import LedgerUnusable
+from muybridge.ledger import StoreUnusable
 
 from .clients import Program, program
 from .judges import keep_pace, require
@@ -191,7 +191,7 @@ class _Batch:
     def _run(self, name: str, *, calm: bool = False) -> None:
         """Run the batch in a new process, until it has ended or is killed."""
         world, settings = self._world, self._settings
-        who = program(world, self._network, name, ledger=self._ledger_path, budget=settings.budget)
+        who = program(world, self._network, name, store=self._ledger_path, budget=settings.budget)
         self._runs.append(who)
         main = who.runtime.start(partial(self._work, who, calm=calm), name)
         if main.loop is None:
@@ -245,7 +245,7 @@ class _Batch:
                 world.count("run: cancelled")
             case KeyboardInterrupt() if self._plan.interrupts:
                 world.count("run: interrupted")
-            case JournalUnusable() | LedgerUnusable() if self._plan.faults & _KEEPING:
+            case JournalUnusable() | StoreUnusable() if self._plan.faults & _KEEPING:
                 world.count(f"run: {type(error).__name__}")
             case _:
                 raise error
@@ -283,7 +283,7 @@ class _Batch:
         except CannotResolve as error:
             world.tell(f"cannot: {error}")
             self._resent[prompt] -= choice == "resubmit"
-        except (JournalUnusable, LedgerUnusable) as error:
+        except (JournalUnusable, StoreUnusable) as error:
             world.tell(f"perhaps not: {error}")
         else:
             world.count(f"decision: {choice}")

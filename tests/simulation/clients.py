@@ -129,7 +129,7 @@ def program(
             on_submitted=tell,
             on_event=on_event,
             budget=budget,
-            ledger=ledger,
+            store=store,
             dedupe=dedupe,
             transport=BlockingTransport(transport),
         )

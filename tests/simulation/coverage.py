@@ -40,7 +40,7 @@ _OFTEN: Final = (
     "create told: a task",
     "create told: Cancelled",
     "create told: CreateAmbiguous",
-    "create told: LedgerUnusable",
+    "create told: StoreUnusable",
     "create told: NotSent",
     "create told: OverBudget",
 )

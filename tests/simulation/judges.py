@@ -23,7 +23,7 @@ from muybridge import (
     OverBudget,
     ServiceError,
 )
-from muybridge.ledger import Entry, LedgerUnusable, State
+from muybridge.ledger import Entry, StoreUnusable, State
 from muybridge_protocol.families.imgb import IMGB
 
 from .clients import Program, Sinks
@@ -253,7 +253,7 @@ def doubts_explained(evidence: Evidence) -> None:
                 explained = evidence.plan.budget is not None
             case NotSent():
                 explained = evidence.may("network") or slow
-            case LedgerUnusable():
+            case StoreUnusable():
                 explained = evidence.may("disk") or slow
             case ServiceError():
                 explained = told.prompt in harmless

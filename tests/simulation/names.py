@@ -111,7 +111,7 @@ class _History:
             self.world,
             self.network,
             name,
-            ledger=self.ledger,
+            store=self.ledger,
             budget=self.budget,
             dedupe=dedupe,
             sinks=self.evidence.sinks,

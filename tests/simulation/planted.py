@@ -34,7 +34,7 @@ from muybridge.files import saving, sqlite
 from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
 from muybridge.ledger.entries import State
-from muybridge.ledger.errors import Exceeded, LedgerUnusable
+from muybridge.ledger.errors import Exceeded, StoreUnusable
 from muybridge.ledger.ledger import Ledger
 from muybridge.purchases.owners import Owners
 from muybridge.wire.exchange import Exchange
@@ -133,7 +133,7 @@ def _without_doubt(outcome: object) -> Any:
 
 
 def _armed_or_not(self: Any, *arguments: Any) -> None:
-    with suppress(LedgerUnusable):
+    with suppress(StoreUnusable):
         _ledger_arm(self, *arguments)
 
 
@@ -169,7 +169,7 @@ def _one_more(self: Any, wanted: Any, spent: Any) -> Any:
 def _concluded_now_or_never(self: Any, *arguments: Any, **facts: Any) -> Any:
     try:
         return _conclude(self, *arguments, **facts)
-    except LedgerUnusable:
+    except StoreUnusable:
         self._late.clear()
         raise
 

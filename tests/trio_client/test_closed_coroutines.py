@@ -40,7 +40,7 @@ async def go(client):
                 pass
 
 async def main():
-    async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", url, ledger="ledger") as client:
+    async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", url, store="ledger") as client:
         if way == "breaks down":
             await go(client)
         with suppress(BaseExceptionGroup):  # trio cannot continue the task

@@ -1,6 +1,6 @@
 """Budgets: how much may be spent, in a period or in all.
 
-A budget limits what one ledger records, whichever key or client spends it: a new key or a second
+A budget limits what one store records, whichever key or client spends it: a new key or a second
 process does not get a fresh budget. A limit on something is never compared with an unknown amount.
 If a request's price is unknown, a limit on cost refuses it.
 """
@@ -95,7 +95,7 @@ class Budget:
         calls: Text requests.
         cost: Money, in the currency of the price list.
         per: "day" or "month" to count from the beginning of the current one, in UTC, or None to
-            count everything that the ledger has recorded.
+            count everything that the store has recorded.
 
     Raises:
         ValueError: A limit is not a number of at least 0 with at most 30 digits before and after
@@ -162,8 +162,8 @@ class Budget:
                 continue
             if used is None:
                 return (
-                    f"{named} cannot be checked, because the ledger has requests whose {theirs} "
-                    "unknown. Leave that limit out: another ledger would not know what was paid"
+                    f"{named} cannot be checked, because the store has requests whose {theirs} "
+                    "unknown. Leave that limit out: another store would not know what was paid"
                 )
             if EXACT.add(used, needs) > limit:
                 rest = EXACT.subtract(limit, used)

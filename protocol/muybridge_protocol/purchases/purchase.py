@@ -159,6 +159,12 @@ class Purchase:
         )
 
     @property
+    def once(self) -> str | None:
+        """The name that the caller of `create_once` gave, or None."""
+        kind, _, name = (self.name or "").partition(" ")
+        return name if kind == "once" else None
+
+    @property
     def counted_under(self) -> tuple[str, ...]:
         """The tags under which it counts."""
         return (EVERYTHING, *self.tags)
@@ -300,8 +306,7 @@ def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
 
 def called(purchase: Purchase) -> str:
     """Return what messages call *purchase*."""
-    kind, _, name = (purchase.name or "").partition(" ")
-    return f"purchase {purchase.key}" + (f" ({name})" if kind == "once" else "")
+    return f"purchase {purchase.key}" + ("" if purchase.once is None else f" ({purchase.once})")
 
 
 def _with_late(purchase: Purchase, task: Task | None) -> Purchase:

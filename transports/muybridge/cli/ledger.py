@@ -12,11 +12,11 @@ import click
 from muybridge.cli.connection import words_of
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import JSON, LEDGER
+from muybridge.cli.options import JSON, STORE
 from muybridge.cli.terminal import document, say, show, table
 from muybridge.cli.totals import plain, shown, sum_record
-from muybridge.ledger import Entry, Ledger, Measure, State
 from muybridge.ledger.spent import Group, Spent, spent_by_group
+from muybridge.purchases import Choice, Measure, Purchase, State, Store
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import shown_id
 
@@ -29,7 +29,7 @@ _SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
 """What a state is called in the table."""
 
 
-@click.command(params=[JSON, LEDGER])
+@click.command(params=[JSON, STORE])
 @pass_invocation
 def spent(invocation: Invocation) -> None:
     """Show what was spent, by day, family and model.
@@ -42,8 +42,8 @@ def spent(invocation: Invocation) -> None:
     unknown}, pictures, seconds, calls, cost}], ambiguous: [{key, time, family, model, state, once,
     reason, candidate_id, task_id}]}; unknown counts the requests that known leaves out.
     """
-    books = invocation.spending.open_ledger()
-    entries = [*books.entries()]
+    books = invocation.spending.open_store()
+    entries = _all_in(books)
     groups = spent_by_group(entries)
     ambiguous = [entry for entry in entries if entry.state is State.AMBIGUOUS]
     if invocation.presentation.json:
@@ -59,7 +59,7 @@ def spent(invocation: Invocation) -> None:
     for entry in ambiguous:
         say(f"ambiguous: {entry.key}{_named(entry)}: {entry.reason or ''}")
     if ambiguous:
-        where = words_of(invocation.spending, "ledger")
+        where = words_of(invocation.spending, "store")
         command = shlex.join(["muybridge", "ledger", "resolve", *where])
         say(
             f"check your account, then decide: {command} KEY --adopt ID | --not-charged | "
@@ -72,7 +72,7 @@ def ledger() -> None:
     """List recorded requests, and decide about ambiguous ones."""
 
 
-@ledger.command("list", params=[JSON, LEDGER])
+@ledger.command("list", params=[JSON, STORE])
 @pass_invocation
 def list_entries(invocation: Invocation) -> None:
     """List the recorded requests with their task ids, oldest first.
@@ -83,8 +83,8 @@ def list_entries(invocation: Invocation) -> None:
     With --json: {ok, ledger, entries: [{key, time, family, model, state, once, reason,
     candidate_id, task_id}]}.
     """
-    books = invocation.spending.open_ledger()
-    entries = [*books.entries()]
+    books = invocation.spending.open_store()
+    entries = _all_in(books)
     if invocation.presentation.json:
         records = [_entry_record(entry) for entry in entries]
         document({"ok": True, "ledger": books.place, "entries": records})
@@ -95,7 +95,7 @@ def list_entries(invocation: Invocation) -> None:
         _say_what_is_in(books)
 
 
-@ledger.command(params=[JSON, LEDGER])
+@ledger.command(params=[JSON, STORE])
 @click.argument("key", metavar="KEY")
 @click.option("--adopt", metavar="ID", help="The request was accepted as task ID.")
 @click.option(
@@ -129,18 +129,21 @@ def resolve(
             f"{key} may have been accepted and charged: say that you may pay twice "
             "(--i-may-pay-twice)"
         )
-    books = invocation.spending.open_ledger()
+    books = invocation.spending.open_store()
     if adopt is not None:
-        entry = books.adopt(key, adopt)
+        entry = books.decide(key, Choice.ADOPT, adopt)
     elif not_charged:
-        entry = books.release(key)
-    elif abandon:
-        entry = books.abandon(key)
+        entry = books.decide(key, Choice.RELEASE)
     else:
-        entry = books.resubmit(key)
+        entry = books.decide(key, Choice.ABANDON if abandon else Choice.RESUBMIT)
     say(f"{entry.key}{_named(entry)} is {entry.state} now")
     if invocation.presentation.json:
         document({"ok": True, "entry": _entry_record(entry)})
+
+
+def _all_in(books: Store) -> list[Purchase]:
+    books.sweep()
+    return [*books.purchases()]
 
 
 def _table(groups: dict[Group, Spent]) -> Table:
@@ -151,12 +154,12 @@ def _table(groups: dict[Group, Spent]) -> Table:
     return found
 
 
-def _list(entries: Iterable[Entry]) -> Table:
+def _list(entries: Iterable[Purchase]) -> Table:
     found = table("Time (UTC)", "Family", "Model", "State", "Task", "Name")
     for entry in entries:
-        task = "" if entry.task is None else shown_id(entry.task.id)
+        task = "" if entry.task is None else shown_id(entry.task)
         cells = (_time(entry), entry.family or "?", entry.model, str(entry.state), task)
-        found.add_row(*cells, entry.name or "")
+        found.add_row(*cells, entry.once or "")
     return found
 
 
@@ -179,31 +182,31 @@ def _record(group: Group, one: Spent) -> dict[str, Any]:
     }
 
 
-def _entry_record(entry: Entry) -> dict[str, Any]:
+def _entry_record(entry: Purchase) -> dict[str, Any]:
     task = entry.task
     return {
         "key": entry.key,
         "time": _time(entry),
         **attributes(entry, "family", "model"),
         "state": str(entry.state),
-        "once": entry.name,
+        "once": entry.once,
         **attributes(entry, "reason"),
         "candidate_id": entry.candidate,
-        "task_id": None if task is None else task.id,
+        "task_id": task,
     }
 
 
-def _time(entry: Entry) -> str:
-    return datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="seconds")
+def _time(entry: Purchase) -> str:
+    return datetime.fromtimestamp(entry.armed_at, UTC).isoformat(timespec="seconds")
 
 
-def _say_nothing_in(books: Ledger) -> None:
+def _say_nothing_in(books: Store) -> None:
     say(f"no request that costs money is recorded in {books.place}; {_RECORDED}")
 
 
-def _say_what_is_in(books: Ledger) -> None:
+def _say_what_is_in(books: Store) -> None:
     say(f"recorded in {books.place}; {_RECORDED}")
 
 
-def _named(entry: Entry) -> str:
-    return "" if entry.name is None else f" ({entry.name})"
+def _named(entry: Purchase) -> str:
+    return "" if entry.once is None else f" ({entry.once})"

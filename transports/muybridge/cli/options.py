@@ -313,11 +313,11 @@ rate_limit: Callable[[Command], Command] = click.option(
     "unchanged; initially no limit].",
 )
 """The request rate of a batch, as a decorator."""
-LEDGER: click.Option = _option(
-    "--ledger",
-    metavar="PATH",
-    help="The record of requests that cost money [default: $MUYBRIDGE_LEDGER, or a file in your "
-    "state folder].",
+STORE: click.Option = _option(
+    "--store",
+    metavar="PLACE",
+    help="The record of requests that cost money: a file, or postgresql://USER@HOST/DATABASE "
+    "[default: $MUYBRIDGE_STORE, or a file in your state folder].",
 )
 LIMITS: tuple[click.Option, ...] = (
     _option("--max-creates", metavar="N", help="Maximum number of creates."),
@@ -328,9 +328,9 @@ LIMITS: tuple[click.Option, ...] = (
     _option(
         "--per",
         type=click.Choice(["day", "month"]),
-        help="Apply the limits per day or month, in UTC [default: to everything in the ledger].",
+        help="Apply the limits per day or month, in UTC [default: to everything in the store].",
     ),
-    LEDGER,
+    STORE,
 )
 """The budget."""
 BATCH_LIMITS: tuple[click.Option, ...] = (

@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from muybridge.signals import HeldInterrupt
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
@@ -38,7 +39,7 @@ TWIN_UNDER_WAY = TransportFailure(
     reason=Reason.INTERRUPTED,
     detail="an identical request is still on its way",
 )
-"""Why a create is not sent now, although nothing has failed: see `muybridge.ledger.joining`."""
+"""Why a create is not sent now, although nothing has failed: see `muybridge.purchases.joining`."""
 
 
 class InterruptedTasks:
@@ -149,6 +150,16 @@ def interruption_of(error: BaseException, *, sent: bool) -> TransportFailure:
         sent=sent,
         reason=Reason.INTERRUPTED,
         detail=type(error).__name__,
+    )
+
+
+def paused(seconds: float) -> TransportFailure:
+    """Return the failure of a request that was not sent, so long after it was armed."""
+    return TransportFailure(
+        phase=Phase.CONNECT,
+        sent=False,
+        reason=Reason.INTERRUPTED,
+        detail=f"this process was paused for {shown_seconds(seconds)} before it could send",
     )
 
 

@@ -9,7 +9,6 @@ print(entry.family, entry.state)
 
 from __future__ import annotations
 
-from muybridge.ledger.books import open_ledger
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
@@ -46,5 +45,4 @@ __all__ = [
     "State",
     "Store",
     "TaskTaken",
-    "open_ledger",
 ]

@@ -7,9 +7,8 @@ from datetime import UTC, date, datetime
 
 import attrs
 
-from muybridge.ledger.entries import Entry, State
 from muybridge_protocol.estimates import Sum
-from muybridge_protocol.purchases import Measure
+from muybridge_protocol.purchases import Measure, Purchase, State
 
 
 @attrs.frozen(kw_only=True, order=True)
@@ -41,7 +40,7 @@ class Spent:
     requests: int
     amounts: dict[Measure, Sum]
 
-    def plus(self, entry: Entry) -> Spent:
+    def plus(self, entry: Purchase) -> Spent:
         """Return the sums with one entry more."""
         amounts = {one: self.amounts[one].plus(entry.amounts[one]) for one in Measure}
         return Spent(requests=self.requests + 1, amounts=amounts)
@@ -50,14 +49,14 @@ class Spent:
 NOTHING = Spent(requests=0, amounts=dict.fromkeys(Measure, Sum()))
 
 
-def spent_by_group(entries: Iterable[Entry]) -> dict[Group, Spent]:
+def spent_by_group(entries: Iterable[Purchase]) -> dict[Group, Spent]:
     """Return what *entries* consume, by group in order. Released ones consume nothing."""
     found: dict[Group, Spent] = {}
     for entry in entries:
         if entry.state is State.RELEASED:
             continue
         state = State.ACCEPTED if entry.state is State.RESUBMITTED else entry.state
-        day = datetime.fromtimestamp(entry.time, UTC).date()
+        day = datetime.fromtimestamp(entry.armed_at, UTC).date()
         group = Group(day=day, family=entry.family, model=entry.model, state=state)
         found[group] = found.get(group, NOTHING).plus(entry)
     return dict(sorted(found.items()))

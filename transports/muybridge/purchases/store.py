@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 import attrs
 
-from muybridge.purchases.errors import Lost, StillSending, StoreUnusable
+from muybridge.purchases.errors import Lost, StillSending, StoreUnusable, TaskTaken
 from muybridge.purchases.items import (
     SELECT_ITEMS,
     Place,
@@ -329,6 +329,28 @@ class Store:
         here = time.time() if wall is None else wall
         steps = [Decision(one.key, one.change(), here) for one in choices]
         return self._lists.write(steps)
+
+    @_repeating
+    def decide_together(self, choices: Sequence[Choosing], *, wall: float | None = None) -> None:
+        """Record decisions, all of them or none, except about purchases that need none any more.
+
+        Args:
+            choices: What was decided.
+            wall: The time by this machine's clock, or None to read it.
+
+        Raises:
+            StillSending: Somebody may still be sending one of them. Nothing was decided.
+            TaskTaken: Another purchase has the task of one of them. Nothing was decided.
+            StoreUnusable: The store cannot be used. Nothing was decided.
+        """
+        self.sweep()
+        here = time.time() if wall is None else wall
+        members = [Member[Step](Decision(one.key, one.change(), here)) for one in choices]
+        with self._transaction() as turn:
+            self._carry_out(turn, members)
+            for one in members:
+                if isinstance(one.error, StillSending | TaskTaken):
+                    raise one.error
 
     def price(self, key: str, amounts: Mapping[Measure, Decimal]) -> Purchase:
         """Record what a purchase has consumed, as a person has found out.
@@ -778,12 +800,7 @@ class Store:
                 rows = turn.rows
                 for one in members:
                     one.result = one.error = None
-                mark = turn.carry_out(
-                    [*(Member[Step](step) for step in late), *members],
-                    leases=self.database.leases,
-                    part=self._part,
-                    limited=self._limited,
-                )
+                mark = self._carry_out(turn, [*(Member[Step](step) for step in late), *members])
         except BaseException as error:
             if rows is not None and rows.is_ending and not isinstance(error, Conflict):
                 for one in members:
@@ -798,6 +815,10 @@ class Store:
             one.is_settled = True
         for step in late:
             self._late.pop(step, None)
+
+    def _carry_out(self, turn: Transaction, members: Sequence[Member[Step]]) -> Mark | None:
+        leases, part, limited = self.database.leases, self._part, self._limited
+        return turn.carry_out(members, leases=leases, part=part, limited=limited)
 
     def _take_back(self, step: Step | None) -> None:
         """Withdraw a step that may have been written, with the next transaction."""

@@ -130,7 +130,7 @@ def resolve_all(
         InvalidDecisions: Some decisions do not apply; all problems are listed.
         CannotResolve: Another process changed an item after the check. None was recorded.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger with a create cannot be used.
+        StoreUnusable: The store with a purchase cannot be used.
         OSError: The file cannot be read.
     """
     given = (
