@@ -16,6 +16,7 @@ import attrs
 
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases.amounts import DAY, DIGITS, Amounts, Measure
+from muybridge_protocol.purchases.purchase import EVERYTHING, check_label
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.suggested_names import suggesting_names
 
@@ -174,6 +175,35 @@ class Budget:
                     f"limit{wait}"
                 )
         return None
+
+
+def _check_tag(_: object, __: object, tag: str) -> None:
+    if tag != EVERYTHING:
+        check_label("a tag", tag)
+
+
+@attrs.frozen(kw_only=True)
+class StoredBudget:
+    """A budget that binds everybody who uses a store.
+
+    A tag has one for each period, and one in all.
+
+    Args:
+        tag: What it limits: the purchases with this tag, or all of them (`EVERYTHING`).
+        budget: Its limits and its period.
+        counted_under: Where its sum is: under the tag, or under a name of its own if it counts only
+            what is armed once it exists. Then each purchase has this name in its `budgets`.
+        since: Since when it counts, Unix seconds, or None if it counts what was before, too.
+    """
+
+    tag: str = attrs.field(default=EVERYTHING, validator=_check_tag)
+    budget: Budget
+    counted_under: str
+    since: float | None = None
+
+    def called(self) -> str:
+        """Return what messages call it."""
+        return f"the stored budget of {self.tag}" if self.tag else "the stored budget of everybody"
 
 
 @attrs.frozen(kw_only=True)

@@ -31,6 +31,7 @@ from muybridge.purchases.errors import (
     InvalidLimit,
     Lost,
     NameHeld,
+    NoneDecided,
     OnceTaken,
     OnceUnderWay,
     StillSending,
@@ -38,7 +39,7 @@ from muybridge.purchases.errors import (
     TaskTaken,
 )
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
-from muybridge.purchases.store import Choosing, Store
+from muybridge.purchases.store import Choosing, Pruning, Store
 from muybridge_protocol.purchases import (
     EVERYTHING,
     Amounts,
@@ -67,8 +68,10 @@ __all__ = [
     "Mark",
     "Measure",
     "NameHeld",
+    "NoneDecided",
     "OnceTaken",
     "OnceUnderWay",
+    "Pruning",
     "Purchase",
     "Rows",
     "State",

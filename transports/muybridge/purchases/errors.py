@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muybridge_protocol.errors import LocalError, MuybridgeError
 from muybridge_protocol.purchases import CannotDecide, Purchase
 
@@ -50,3 +52,15 @@ class StillSending(CannotDecide):
 
 class TaskTaken(CannotDecide):
     """Another purchase has the task that a person names."""
+
+
+class NoneDecided(CannotDecide):
+    """Some of many decisions do not apply, so none was recorded.
+
+    Args:
+        reasons: Why not, by the place of the decision among the others, from 0.
+    """
+
+    def __init__(self, reasons: Mapping[int, Exception]) -> None:
+        super().__init__("; ".join(map(str, reasons.values())))
+        self.reasons: Mapping[int, Exception] = reasons

@@ -9,7 +9,7 @@ has recorded and the journal could not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -47,18 +47,24 @@ def settle(decisions: Iterable[tuple[Entry, str, Task | None]]) -> None:
             made = Choosing(entry.purchase, Choice(choice), task)
             by_place.setdefault(entry.store, []).append(made)
     for place, choices in by_place.items():
-        from muybridge import purchases
-
         with ExitStack() as stack:
             store = _store_at(place, stack)
-            # A process that died earlier has left no purchase there, and a finished one needs no
-            # decision.
-            if store is None:
-                continue
-            try:
-                store.decide_together(choices)
-            except purchases.TaskTaken as error:
-                raise TaskTaken(str(error)) from None
+            if store is not None:
+                _decide_all(store, choices)
+
+
+def _decide_all(store: Store, choices: Sequence[Choosing]) -> None:
+    """Record decisions, all or none, except about purchases that need none any more."""
+    from muybridge.purchases import NoneDecided, StillSending, TaskTaken
+
+    try:
+        store.decide_all(choices)
+    except NoneDecided as error:
+        for reason in error.reasons.values():
+            if isinstance(reason, StillSending | TaskTaken):
+                raise reason from None
+        # A process that died earlier has left no purchase, and a settled one needs no decision.
+        _decide_all(store, [one for n, one in enumerate(choices) if n not in error.reasons])
 
 
 def apply_decisions(journal: Journal) -> None:
