@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import moments
@@ -204,7 +205,7 @@ def test_a_person_lets_it_be_sent_again(
 ) -> None:
     """Once a person has decided so, it is sent again; only a released one costs no budget."""
     client = make_client(world, store=place)
-    world.instead.append(LOST)
+    world.instead.append(attrs.evolve(LOST, partial=b""))
     with pytest.raises(CreateAmbiguous):
         client.create_once("order 1", image())
     key = the_key(place)

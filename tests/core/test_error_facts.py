@@ -30,7 +30,7 @@ from muybridge_protocol.remedies import (
 )
 from muybridge_protocol.service import Service, check_key
 
-PUBLIC = ("muybridge", "muybridge.batch", "muybridge.ledger", "muybridge_protocol.errors")
+PUBLIC = ("muybridge", "muybridge.batch", "muybridge.purchases", "muybridge_protocol.errors")
 
 
 def public_errors() -> Iterator[type[MuybridgeError]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pytest
 
+import moments
 from muybridge.purchases import (
     Choosing,
     Exceeded,
@@ -39,10 +40,10 @@ from muybridge_protocol.purchases import (
     day_of,
 )
 from muybridge_protocol.records.tasks import Task
+from stores import at as open_at
 
 from .racer import ONE, let_time_pass
 from .racer import order_of as order
-from .test_times import at as open_at
 
 THROTTLED = Outcome(state=State.RELEASED, reason="429")
 UNCLEAR = Outcome(state=State.AMBIGUOUS, reason="cut off")
@@ -235,7 +236,31 @@ def test_an_arm_that_was_not_sent_is_withdrawn(store: Store) -> None:
     assert creates(store) == 0
 
 
+def test_every_purchase_is_listed_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, however many pages of the store they take."""
+    monkeypatch.setattr(*moments.constant("purchases read at once"), 2)
+    armed = [store.arm(order()).key for _ in range(5)]
+    assert [one.key for one in store.purchases()] == armed
+
+
 # Budgets
+
+
+def test_the_programs_own_precision(store: Store) -> None:
+    """A program that calculates with one digit spends its budget exactly, to the last tenth."""
+    with localcontext() as context:
+        context.prec = 1
+        budget = Budget(creates=10, cost="12.5")
+        for _ in range(10):
+            amounts = {**ONE, Measure.COST: Decimal("1.25")}
+            store.arm(order(amounts=amounts), budgets=[budget])
+        with pytest.raises(Exceeded, match="none of the limit of 10 creates is left"):
+            store.arm(order(), budgets=[budget])
+        tiny = {**dict.fromkeys(Measure, Decimal(0)), Measure.COST: Decimal("0.000000001")}
+        with pytest.raises(Exceeded, match=r"none of the limit of 12\.5 in cost is left"):
+            store.arm(order(amounts=tiny), budgets=[Budget(cost="12.5")])
+        spent = store.spent(budget=budget)
+    assert (spent[Measure.CREATES], spent[Measure.COST]) == (10, Decimal("12.5"))
 
 
 def test_budgets_of_a_store_a_tag_and_a_client(store: Store) -> None:

@@ -426,6 +426,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read or written.
         """
+        self.record_late()
         with self._reading() as rows:
             found = None if rows is None else named(rows, account, name)
         if found is not None and found.state is State.ARMED and self.sweep():

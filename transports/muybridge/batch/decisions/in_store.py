@@ -55,13 +55,13 @@ def settle(decisions: Iterable[tuple[Entry, str, Task | None]]) -> None:
 
 def _decide_all(store: Store, choices: Sequence[Choosing]) -> None:
     """Record decisions, all or none, except about purchases that need none any more."""
-    from muybridge.purchases import NoneDecided, StillSending, TaskTaken
+    from muybridge import purchases
 
     try:
         store.decide_all(choices)
-    except NoneDecided as error:
+    except purchases.NoneDecided as error:
         for reason in error.reasons.values():
-            if isinstance(reason, StillSending | TaskTaken):
+            if isinstance(reason, purchases.StillSending | purchases.TaskTaken):
                 raise reason from None
         # A process that died earlier has left no purchase, and a settled one needs no decision.
         _decide_all(store, [one for n, one in enumerate(choices) if n not in error.reasons])
