@@ -127,7 +127,9 @@ def test_a_failure_brings_its_remedies() -> None:
 @pytest.mark.parametrize("kind", RemedyKind)
 def test_every_remedy_has_words_in_python(kind: RemedyKind) -> None:
     """No remedy is silent in Python, and each is data that JSON takes."""
-    remedy = Remedy(kind=kind, option="out", variable="OUT", task="task-1", entry="a1", form="text")
+    remedy = Remedy(
+        kind=kind, option="out", variable="OUT", task="task-1", purchase="a1", form="text"
+    )
     assert in_python(remedy)
     assert json.loads(json.dumps(remedy.to_dict())) == remedy.to_dict()
 

@@ -39,9 +39,3 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds*."""
         time.sleep(seconds)
-
-
-def seconds_awake_or_asleep() -> float:
-    """Return seconds that pass while the machine sleeps, too, where the system counts those."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)

@@ -41,10 +41,10 @@ from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
 from muybridge.batch.sidecars import report_missing, write_sidecar_of
 from muybridge.batch.stores.port import Stored, StoreUnusable
-from muybridge.clock import seconds_awake_or_asleep
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request, paused
+from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
+from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
 from muybridge.signals import (

@@ -11,7 +11,6 @@ from typing import Any, Final
 import attrs
 
 from muybridge.signals import HeldInterrupt
-from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
@@ -150,16 +149,6 @@ def interruption_of(error: BaseException, *, sent: bool) -> TransportFailure:
         sent=sent,
         reason=Reason.INTERRUPTED,
         detail=type(error).__name__,
-    )
-
-
-def paused(seconds: float) -> TransportFailure:
-    """Return the failure of a request that was not sent, so long after it was armed."""
-    return TransportFailure(
-        phase=Phase.CONNECT,
-        sent=False,
-        reason=Reason.INTERRUPTED,
-        detail=f"this process was paused for {shown_seconds(seconds)} before it could send",
     )
 
 

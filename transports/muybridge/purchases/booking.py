@@ -29,9 +29,9 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from muybridge.clock import seconds_awake_or_asleep
 from muybridge.credentials import Credentials
-from muybridge.drivers.notes import BrokenOff, interruption_of, paused
+from muybridge.drivers.notes import BrokenOff, interruption_of
+from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
