@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from muybridge.cli.connection import words_of
@@ -15,16 +16,68 @@ from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, STORE
 from muybridge.cli.terminal import document, say, show, table
 from muybridge.cli.totals import plain, shown, sum_record
-from muybridge.ledger.spent import Group, Spent, spent_by_group
 from muybridge.purchases import Choice, Measure, Purchase, State, Store
+from muybridge_protocol.estimates import Sum
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_RECORDED = "requests are recorded only with a limit, a ledger, a name (once) or dedupe"
-"""Which requests are in a ledger."""
+
+@attrs.frozen(kw_only=True, order=True)
+class Group:
+    """Which entries are added up together.
+
+    Args:
+        day: The day in UTC.
+        family: The family of the requests, "text", or "" if it is unknown.
+        model: The model, or "" if it is unknown.
+        state: `accepted`, `armed` or `ambiguous`; a resubmitted entry counts as accepted.
+    """
+
+    day: date
+    family: str
+    model: str
+    state: State
+
+
+@attrs.frozen(kw_only=True)
+class Spent:
+    """What the entries of a group consume.
+
+    Args:
+        requests: How many entries there are.
+        amounts: The sum of each amount.
+    """
+
+    requests: int
+    amounts: dict[Measure, Sum]
+
+    def plus(self, entry: Purchase) -> Spent:
+        """Return the sums with one entry more."""
+        amounts = {one: self.amounts[one].plus(entry.amounts[one]) for one in Measure}
+        return Spent(requests=self.requests + 1, amounts=amounts)
+
+
+NOTHING = Spent(requests=0, amounts=dict.fromkeys(Measure, Sum()))
+
+
+def spent_by_group(entries: Iterable[Purchase]) -> dict[Group, Spent]:
+    """Return what *entries* consume, by group in order. Released ones consume nothing."""
+    found: dict[Group, Spent] = {}
+    for entry in entries:
+        if entry.state is State.RELEASED:
+            continue
+        state = State.ACCEPTED if entry.state is State.RESUBMITTED else entry.state
+        day = datetime.fromtimestamp(entry.armed_at, UTC).date()
+        group = Group(day=day, family=entry.family, model=entry.model, state=state)
+        found[group] = found.get(group, NOTHING).plus(entry)
+    return dict(sorted(found.items()))
+
+
+_RECORDED = "requests are recorded only with a limit, a store, a name (once) or dedupe"
+"""Which requests are in a store."""
 _SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
 """What a state is called in the table."""
 
@@ -34,7 +87,7 @@ _SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
 def spent(invocation: Invocation) -> None:
     """Show what was spent, by day, family and model.
 
-    Only requests with a limit, a ledger, a name (once) or dedupe are recorded and so counted here.
+    Only requests with a limit, a store, a name (once) or dedupe are recorded and so counted here.
     Requests that are on their way are shown as reserved. Those that may have been accepted are
     ambiguous, and count as spent until you decide (`muybridge ledger resolve`). Days are UTC.
 
