@@ -325,6 +325,11 @@ class CreateAmbiguous(ServiceError):
         unusable = shown(self.candidate_id)
         return (f"The response contains {unusable} as the id, which is not a valid id.",)
 
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What to do, as data: look whether it was accepted, and then decide."""
+        return (*self._remedies(), *self.advice)
+
     def _remedies(self) -> tuple[Remedy, ...]:
         if is_identifier(self.candidate_id):
             return (Remedy(kind=RemedyKind.QUERY, task=str(self.candidate_id)),)

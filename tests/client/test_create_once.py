@@ -216,7 +216,7 @@ def test_a_person_lets_it_be_sent_again(
     released = choice is Choice.RELEASE
     assert counted[key] is (State.RELEASED if released else State.RESUBMITTED)
     with pytest.raises(CannotDecide):
-        decide(place, key, Choice.RELEASE)
+        decide(place, key, Choice.ABANDON)
 
 
 @pytest.mark.parametrize("once", ["", "x" * 201, "a\nb", "a\0b", "\ud800"])

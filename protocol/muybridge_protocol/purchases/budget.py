@@ -140,8 +140,12 @@ class Budget:
 
     def named(self, measure: Measure) -> str:
         """Return what the limit on *measure* is called in a message."""
+        return f"the limit of {self.shown(measure)}"
+
+    def shown(self, measure: Measure) -> str:
+        """Return the limit on *measure* in words, such as "200 creates a day"."""
         per = f" a {self.per}" if self.per else ""
-        return f"the limit of {_told(self.limits[measure], measure)}{per}"
+        return f"{_told(self.limits[measure], measure)}{per}"
 
     def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
         """Return which limit *wanted* would exceed and what to do, or None if it fits.
@@ -203,7 +207,8 @@ class StoredBudget:
 
     def called(self) -> str:
         """Return what messages call it."""
-        return f"the stored budget of {self.tag}" if self.tag else "the stored budget of everybody"
+        whose = self.tag or "everybody"
+        return f"the stored budget of {whose}{f' a {self.budget.per}' if self.budget.per else ''}"
 
 
 @attrs.frozen(kw_only=True)

@@ -316,10 +316,11 @@ rate_limit: Callable[[Command], Command] = click.option(
 STORE: click.Option = _option(
     "--store",
     metavar="PLACE",
-    help="The record of requests that cost money: a file, or postgresql://USER@HOST/DATABASE "
-    "[default: $MUYBRIDGE_STORE, or a file in your state folder].",
+    shell_complete=files,
+    help="Where paid requests are recorded: a file, or postgresql://USER@HOST/DATABASE [default: "
+    "$MUYBRIDGE_STORE, or a file in your state folder].",
 )
-LIMITS: tuple[click.Option, ...] = (
+PERIOD_LIMITS: tuple[click.Option, ...] = (
     _option("--max-creates", metavar="N", help="Maximum number of creates."),
     _option("--max-pictures", metavar="N", help="Maximum number of pictures."),
     _option("--max-seconds", metavar="S", help="Maximum seconds of video."),
@@ -330,9 +331,10 @@ LIMITS: tuple[click.Option, ...] = (
         type=click.Choice(["day", "month"]),
         help="Apply the limits per day or month, in UTC [default: to everything in the store].",
     ),
-    STORE,
 )
-"""The budget."""
+"""A budget."""
+LIMITS: tuple[click.Option, ...] = (*PERIOD_LIMITS, STORE)
+"""The budget of the command, and what it counts."""
 BATCH_LIMITS: tuple[click.Option, ...] = (
     _option(
         "--max-creates",

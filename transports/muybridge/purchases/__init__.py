@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from muybridge.purchases.environment import default_place
 from muybridge.purchases.errors import (
@@ -83,6 +84,8 @@ __all__ = [
     "open_store",
 ]
 
+_SCHEMES: Final = ("postgresql", "postgres")
+
 
 def open_store(place: str | os.PathLike[str] | None = None) -> Store:
     """Return the store in a file, or in the database at `postgresql://USER@HOST/DATABASE`.
@@ -95,7 +98,13 @@ def open_store(place: str | os.PathLike[str] | None = None) -> Store:
     """
     if place is None:
         place = default_place()
-    if str(place).startswith(("postgresql://", "postgres://")):
+    scheme, is_url, _ = str(place).partition("://")
+    if is_url and scheme not in _SCHEMES:  # a typo, and no file of that name
+        raise StoreUnusable(
+            f"A store cannot be at {scheme}://. Nothing is sent. Give a file, or "
+            "postgresql://USER@HOST/DATABASE."
+        )
+    if is_url:
         from muybridge.purchases.postgres import PostgresDatabase
 
         return Store(PostgresDatabase(str(place)))

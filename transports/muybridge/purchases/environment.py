@@ -19,6 +19,22 @@ def default_place() -> str:
     return os.environ.get(STORE_VARIABLE) or str(state_folder() / "store.sqlite3")
 
 
+def place_in_commands(place: str) -> str:
+    """Return how a command names the store at *place*, or "" if it uses that one anyway.
+
+    Args:
+        place: Where the store is, as `Store.place` says it: without a user and a password.
+    """
+    usual = default_place()
+    if "://" not in place:
+        return "" if os.path.realpath(usual) == place else place
+    if "://" in usual:
+        from muybridge.batch.postgres.connecting import named
+
+        usual = named(usual)
+    return "" if usual == place else "URL"
+
+
 def budget_of_environment() -> Budget | None:
     """Return the budget that the environment sets, or None if it sets no limit.
 

@@ -57,7 +57,7 @@ async def join(
     if found.state is State.ARMED:
         return TWIN_UNDER_WAY
     try:
-        return task_of(found)
+        return task_of(found, driver.books.store)
     except CreateAmbiguous as error:
         return error
 

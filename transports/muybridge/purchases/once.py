@@ -9,7 +9,9 @@ from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import PaidNotes
 from muybridge.purchases.booking import Books
+from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import NameHeld, OnceUnderWay
+from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
@@ -65,10 +67,10 @@ async def create_once(
             except NameHeld:
                 continue  # somebody was faster
             if booking is not None and booking.concluded is not None:
-                task_of(booking.concluded)  # raises if another request has this task
+                task_of(booking.concluded, books.store)  # raises if another request has this task
             return task
         if found.state is not State.ARMED:
-            return task_of(found)
+            return task_of(found, books.store)
         if runtime.now() >= deadline:
             raise OnceUnderWay(
                 "Another call is still sending this request, and nothing was sent again.",
@@ -83,8 +85,8 @@ def name_of_identical(request: MediaRequest) -> tuple[str, str]:
     return f"same {digest}", digest
 
 
-def task_of(purchase: Purchase) -> Task:
-    """Return the task of *purchase*, which is not armed.
+def task_of(purchase: Purchase, store: Store) -> Task:
+    """Return the task of *purchase*, which is in *store* and not armed.
 
     Raises:
         CreateAmbiguous: It may have one, but its id is unknown.
@@ -94,7 +96,9 @@ def task_of(purchase: Purchase) -> Task:
         return Task.from_token(purchase.token)
     if purchase.state is State.ABANDONED:
         raise CreateAmbiguous(reason=_ABANDONED, candidate_id=purchase.candidate)
-    decide = Remedy(kind=RemedyKind.DECIDE, purchase=purchase.key)
+    decide = Remedy(
+        kind=RemedyKind.DECIDE, purchase=purchase.key, store=place_in_commands(store.place)
+    )
     raise CreateAmbiguous(
         reason=str(purchase.reason),
         candidate_id=purchase.candidate,

@@ -48,6 +48,7 @@ from muybridge.purchases.steps import (
 )
 from muybridge_protocol.purchases import (
     AFTER_CHOICE,
+    DAY,
     EVERYTHING,
     NAMED,
     STEPS,
@@ -732,7 +733,7 @@ class Store:
                 or None to leave that as it is. A new budget counts what was before.
 
         Raises:
-            ValueError: The tag is not printable, or too long.
+            ValueError: The tag is not printable, or too long, or there is no limit.
             StoreUnusable: The store cannot be written.
         """
         after = StoredBudget(tag=tag, budget=budget, counted_under=tag)
@@ -750,6 +751,8 @@ class Store:
                 after = attrs.evolve(after, counted_under=name, since=turn.now)
             elif from_now is False:
                 after = attrs.evolve(after, counted_under=tag, since=None)
+            if not after.budget.limits:
+                raise ValueError("a budget has at least one limit")
             _lift(turn.rows, tag, budget.per)
             turn.rows.run(
                 "INSERT INTO muybridge_limits (tag, period, counted_under, since, limits) "
@@ -817,12 +820,14 @@ class Store:
         with self._reading() as rows:
             if rows is None:
                 return {}
-            tag = EVERYTHING if key is None else key
+            values: dict[str, Any] = {"tag": key or EVERYTHING}
+            where = "tag = :tag"
+            if key is not None:
+                values |= {"length": len(key) + 1, "begin": f"{key}="}
+                where = "(tag = :tag OR substr(tag, 1, :length) = :begin)"
             found = rows.run(
-                "SELECT tag, day, sums FROM muybridge_spent WHERE day <> :ever AND (tag = :tag "
-                "OR substr(tag, 1, :length) = :begin) "
-                "AND day * 86400 < (SELECT pruned_before FROM muybridge_store)",
-                ever=EVER, tag=tag, length=len(tag) + 1, begin=f"{tag}=",
+                f"SELECT tag, day, sums FROM muybridge_spent WHERE {where} AND day <> {EVER} "
+                f"AND day * {DAY} < (SELECT pruned_before FROM muybridge_store)", **values,
             )  # fmt: skip
         sums: dict[tuple[str, int], list[str]] = {}
         for name, day, text in found:
