@@ -137,6 +137,7 @@ def test_who_only_looks_creates_nothing(ask: Invoke, store: Store, tmp_path: Pat
         (("budget", "remove"), 2, "there is no budget"),
         (("store", "prune", "--before", "2026-01-01", "--yes"), 0, "removed: 0"),
         (("store", "upgrade"), 2, "there is no store"),
+        (("store", "accept", "--i-may-pay-twice"), 2, "there is no store"),
     ):
         done = ask(*words)
         assert (done.exit_code, said in done.stderr) == (code, True), (words, done.stderr)
@@ -433,6 +434,25 @@ def test_another_version(ask: Invoke, store: Store) -> None:
         rows.run("UPDATE muybridge_store SET version = 0")
     done = ask("spent")
     assert "make a copy, and upgrade it: `muybridge store upgrade`" in done.stderr
+
+
+def test_an_older_copy(invoke: Invoke, tmp_path: Path) -> None:
+    """It is refused until a person says that they may pay twice."""
+    path = tmp_path / "s.sqlite3"
+    with open_store(path) as store:
+        buy(store, task="T1")
+        shutil.copy(path, tmp_path / "backup")
+        buy(store, task="T2")
+    shutil.move(tmp_path / "backup", path)
+    where = ("--store", str(path))
+    refused = invoke("spent", *where)
+    assert (refused.exit_code, "older copy" in refused.stderr) == (3, True)
+    unsaid = invoke("store", "accept", *where)
+    assert (unsaid.exit_code, "add --i-may-pay-twice" in unsaid.stderr) == (2, True)
+    assert invoke("spent", *where).exit_code == 3
+    assert told(invoke("store", "accept", "--i-may-pay-twice", "--json", *where))["ok"]
+    [group] = told(invoke("spent", "--json", *where))["spent"]
+    assert group["requests"] == 1
 
 
 @pytest.mark.parametrize("what", ["a folder", "text", "an address"])

@@ -21,7 +21,7 @@ from muybridge.files.locks import lock
 from muybridge.purchases import StoreUnusable, open_store
 from muybridge.purchases.sqlite import SqliteDatabase
 from muybridge.purchases.store import Store
-from muybridge_protocol.purchases import Choice, Measure, State
+from muybridge_protocol.purchases import Budget, Choice, Measure, State
 from processes import Nursery
 
 from .racer import order_of
@@ -59,6 +59,35 @@ def test_an_older_copy(path: Path, tmp_path: Path, how: str, *, later: bool) -> 
     put(tmp_path / "now", path, how)
     user.arm(order_of())
     assert user.spent()[Measure.CREATES] == 3
+
+
+def test_an_older_copy_is_accepted_by_a_person(path: Path, tmp_path: Path) -> None:
+    """Later programs use it then, and notice the next one. Who knows better still refuses it."""
+    store = open_store(path)
+    store.arm(order_of())
+    shutil.copy(path, tmp_path / "backup")
+    store.arm(order_of("once x"))
+    put(tmp_path / "backup", path, "rename")
+    open_store(path).accept()
+    with pytest.raises(StoreUnusable, match="older copy"):
+        store.arm(order_of("once x"))
+    later = open_store(path)
+    assert later.spent()[Measure.CREATES] == 1
+    later.arm(order_of("once x"))
+    put(tmp_path / "backup", path, "rename")
+    with pytest.raises(StoreUnusable, match="store accept --help"):
+        open_store(path).spent()
+
+
+def test_a_copy_without_a_purchase_is_accepted(path: Path, tmp_path: Path) -> None:
+    """It is of the same store, from the time before the first one."""
+    with open_store(path) as store:
+        store.limit("", Budget(creates=5))
+        shutil.copy(path, tmp_path / "backup")
+        store.arm(order_of())
+    put(tmp_path / "backup", path, "rename")
+    open_store(path).accept()
+    open_store(path).arm(order_of())
 
 
 def test_another_store(path: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`store prune` and `store upgrade`: housekeeping of a store of purchases."""
+"""`store prune`, `store upgrade` and `store accept`: housekeeping of a store of purchases."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, STORE
 from muybridge.cli.terminal import document, say
-from muybridge.purchases import Pruning
+from muybridge.purchases import Pruning, Store
 
 
 @click.group(cls=CommandGroup, no_args_is_help=False)
 def store() -> None:
-    """Remove old purchases from a store, and upgrade it."""
+    """Remove old purchases from a store, upgrade it, or accept an older copy."""
 
 
 @store.command(params=[JSON, STORE])
@@ -61,6 +61,31 @@ def prune(invocation: Invocation, *, before: datetime, yes: bool) -> None:
 
 
 @store.command(params=[JSON, STORE])
+@click.option("--i-may-pay-twice", is_flag=True, help="Required: the copy lacks what was paid.")
+@pass_invocation
+def accept(invocation: Invocation, *, i_may_pay_twice: bool) -> None:
+    """Use an older copy of a store file whose latest version is lost.
+
+    Programs of this machine refuse a copy that lacks the last request that they have recorded. Look
+    at your account first. What was paid since the copy is not counted, and its names are free: a
+    `create_once` that is repeated pays again. Stop every program that uses the store before.
+
+    With --json: {ok, store}.
+    """
+    if not i_may_pay_twice:
+        raise click.UsageError(
+            "the copy does not know what was paid since. Put the latest one back if you can. If "
+            "you accept that you may pay twice, add --i-may-pay-twice"
+        )
+    with invocation.spending.open_store() as opened:
+        _check_exists(opened)
+        opened.accept()
+        say(f"{opened.place} is used as it is from now on")
+        if invocation.presentation.json:
+            document({"ok": True, "store": opened.place})
+
+
+@store.command(params=[JSON, STORE])
 @pass_invocation
 def upgrade(invocation: Invocation) -> None:
     """Upgrade a store that an older version of Muybridge has made.
@@ -73,8 +98,7 @@ def upgrade(invocation: Invocation) -> None:
     from muybridge.purchases.schema import VERSION
 
     with invocation.spending.open_store() as opened:
-        if not opened.database.exists():
-            raise click.UsageError(f"there is no store at {opened.place}. Nothing was changed")
+        _check_exists(opened)
         before = opened.upgrade()
         if invocation.presentation.json:
             document({"ok": True, "store": opened.place, "before": before, "after": VERSION})
@@ -82,6 +106,11 @@ def upgrade(invocation: Invocation) -> None:
             say(f"{opened.place} has version {VERSION} already")
         else:
             say(f"{opened.place}: upgraded from version {before} to {VERSION}")
+
+
+def _check_exists(opened: Store) -> None:
+    if not opened.database.exists():
+        raise click.UsageError(f"there is no store at {opened.place}. Nothing was changed")
 
 
 def _kept(done: Pruning) -> dict[str, int]:

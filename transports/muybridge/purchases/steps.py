@@ -678,7 +678,8 @@ REPAIR: Final = (
 )
 REPLACED: Final = (
     "was removed, or replaced by another store or an older copy. Nothing is sent. Put the latest "
-    "one back. Another one does not know what was paid since: with it, you could pay twice."
+    "one back. Another one does not know what was paid since: with it, you could pay twice. If the "
+    "latest one is lost, see `muybridge store accept --help`."
 )
 
 
