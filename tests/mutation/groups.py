@@ -302,8 +302,19 @@ _ALL = (
     ),
     Group(
         "decisions",
-        (f"{_BATCH}.decisions.items", f"{_BATCH}.decisions.table"),
-        ("tests/batch/test_decisions.py", "tests/batch/test_decision_table.py"),
+        (
+            f"{_BATCH}.decisions.items",
+            f"{_BATCH}.decisions.table",
+            "muybridge.files.tables",
+            "muybridge.verbs.decisions",
+            "muybridge.verbs.spending",
+        ),
+        (
+            "tests/batch/test_decisions.py",
+            "tests/batch/test_decision_table.py",
+            "tests/cli/test_purchases.py",
+            "tests/verbs/test_money.py",
+        ),
         database=True,
     ),
 )

@@ -79,7 +79,16 @@ def test_a_database(postgres: Postgres, tmp_path: Path) -> None:
     with open_store(url) as store:
         before = [buy(store, task=f"B{n}").key for n in range(3)]
         with buying(store):
-            _run(programs, "pg_dump", "-Fc", "-t", f"{schema}.muybridge_*", "-f", str(dump), postgres.url)
+            _run(
+                programs,
+                "pg_dump",
+                "-Fc",
+                "-t",
+                f"{schema}.muybridge_*",
+                "-f",
+                str(dump),
+                postgres.url,
+            )
         postgres.execute(f"DROP SCHEMA {schema} CASCADE")
         postgres.execute(f"CREATE SCHEMA {schema}")
         _run(programs, "pg_restore", "-d", postgres.url, str(dump))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muybridge.purchases import Budget, InvalidLimit, default_place, open_store
-from muybridge.purchases.environment import budget_of_environment
+from muybridge.purchases.environment import budget_of_environment, place_in_commands
 from muybridge_protocol.purchases import Number, Period
 
 
@@ -25,6 +25,19 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert open_store().place == str(tmp_path / "team.sqlite3")
     monkeypatch.setenv("MUYBRIDGE_STORE", "postgresql://me:secret@db.test/paid")
     assert open_store().place == "postgresql://db.test/paid"
+
+
+def test_how_a_command_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only a store that a command would not use anyway, and never with a password."""
+    mine, other = str(tmp_path / "team.sqlite3"), str(tmp_path / "other.sqlite3")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MUYBRIDGE_STORE", "team.sqlite3")
+    assert (place_in_commands(mine), place_in_commands(other)) == ("", other)
+    assert place_in_commands("postgresql://db.test/paid") == "URL"
+    monkeypatch.setenv("MUYBRIDGE_STORE", "postgresql://me:secret@db.test/paid")
+    assert place_in_commands(open_store().place) == ""
+    assert place_in_commands("postgresql://db.test/other") == "URL"
+    assert place_in_commands(mine) == mine
 
 
 @pytest.mark.parametrize("limit", [-1, "many", float("nan"), float("inf"), True, "1e999999x"])
