@@ -168,8 +168,8 @@ def test_a_wrong_limit(invoke: Invoke, settings: dict[str, str], words: tuple[st
     assert "a limit must be a number of at least 0" in ended.stderr
 
 
-def test_an_unusable_ledger(invoke: Invoke, settings: dict[str, str]) -> None:
-    """If the ledger cannot be used, nothing is sent (exit code 3)."""
+def test_an_unusable_store(invoke: Invoke, settings: dict[str, str]) -> None:
+    """If the store cannot be used, nothing is sent (exit code 3)."""
     Path("l.sqlite3").write_bytes(b"notes" * 1000)
     ended = invoke(*CREATE, env=settings)
     assert ended.exit_code == 3
