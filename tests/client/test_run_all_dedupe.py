@@ -27,11 +27,21 @@ SLOW_DOWN = HttpResponse(429, (("Retry-After", "1"),), b"{}")
 UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests look more often for the one that they wait for.
+
+    Virtual time passes while a thread waits for a database.
+    """
+    monkeypatch.setattr(*moments.constant("pause before a name is looked up again"), 0.05)
+
+
 def herd(size: int = 6) -> list[MediaRequest]:
     """Return requests of which every second one is the same."""
     return [image() if number % 2 else image(f"horse {number}") for number in range(size)]
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_identical_requests_join(
     make_client: MakeClient, world: World, place: str, concurrency: int
@@ -47,6 +57,7 @@ def test_identical_requests_join(
     assert all(outcome.request is not None and outcome.task is not None for outcome in outcomes)
 
 
+@pytest.mark.usefixtures("patient")
 def test_twins_of_the_same_moment(
     make_client: MakeClient, world: World, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +80,7 @@ def test_twins_of_the_same_moment(
     assert len(began) == len(ended)
 
 
+@pytest.mark.usefixtures("patient")
 def test_they_join_what_was_sent_before(make_client: MakeClient, world: World, place: str) -> None:
     """A request joins the task of an earlier run, or of `create`, with a budget that is used up."""
     first = make_client(world, store=place, dedupe=True).create(image())
@@ -97,6 +109,7 @@ def test_the_default_store(
     assert (tmp_path / "muybridge" / "store.sqlite3").exists()
 
 
+@pytest.mark.usefixtures("patient")
 def test_one_that_is_ambiguous(make_client: MakeClient, world: World, place: str) -> None:
     """If one of them may have been accepted, the others are not sent, and say what to decide."""
     world.instead.append(LOST)
@@ -106,6 +119,7 @@ def test_one_that_is_ambiguous(make_client: MakeClient, world: World, place: str
     assert len(world.posts) == 1
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("answer", [SLOW_DOWN, UNSENT], ids=["rate-limited", "not sent"])
 def test_one_that_is_retried(
     make_client: MakeClient,
@@ -176,6 +190,7 @@ def test_an_unusable_store(make_client: MakeClient, world: World, path: Path) ->
     assert "Left early:\n6 not sent" in caught.value.__notes__
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_run_that_is_left(make_client: MakeClient, world: World, place: str) -> None:
     """A run that is left early has sent no identical request twice; the next one joins."""
     client = make_client(world, store=place)
