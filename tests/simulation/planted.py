@@ -342,10 +342,6 @@ FAULTS: Final = (
         ((Store, "conclude", _concluded_now_or_never),),
     ),
     Fault(
-        "an arm whose commit has failed is not withdrawn",
-        ((Store, "_take_back", _nothing),),
-    ),
-    Fault(
         "an outcome is never recorded",
         ((Booking, "record", _told_without_a_store),),
     ),
