@@ -477,7 +477,7 @@ def test_interrupted_while_reserving(
 ) -> None:
     """What interrupts a request while its amount is reserved says that nothing was sent."""
 
-    def struck(*_: object) -> NoReturn:
+    def struck(*_: object, **__: object) -> NoReturn:
         raise Late
 
     monkeypatch.setattr(*moments.at("purchase armed").place, struck)
@@ -492,7 +492,7 @@ def test_the_store_hears_of_a_task_last(
 ) -> None:
     """If something strikes while the store hears of an accepted task, a run still knows its id."""
 
-    def struck(*_: object) -> NoReturn:
+    def struck(*_: object, **__: object) -> NoReturn:
         raise Late
 
     monkeypatch.setattr(*moments.at("verdict booked").place, struck)
