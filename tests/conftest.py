@@ -50,7 +50,7 @@ _numbers = count(1)
 def _bare_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Take this library's settings and proxies out of the environment, and the user's ledger."""
+    """Take this library's settings and proxies out of the environment, and the user's store."""
     settings = [name for name in os.environ if name.startswith("MUYBRIDGE_")]
     for name in (*settings, *_PROXIES, *(proxy.lower() for proxy in _PROXIES)):
         if not name.startswith("MUYBRIDGE_TEST_"):

@@ -109,8 +109,7 @@ _ASYNCIO = "muybridge.wire.asyncio_transport:AsyncioStream"
 _ON_TRIO = "muybridge.drivers.on_trio"
 _ON_ASYNCIO = "muybridge.drivers.on_asyncio"
 _BLOCKING = "muybridge.drivers.blocking"
-_LEDGER = "muybridge.ledger.ledger:Ledger"
-_SQLITE_STORE = "muybridge.ledger.sqlite_store"
+_STORE = "muybridge.purchases.store:Store"
 _SQLITE = "muybridge.batch.sqlite.journal:SqliteJournal"
 _POSTGRES = "muybridge.batch.postgres.journal:PostgresJournal"
 _RECORD = "muybridge.batch.journaled_create:ItemRecord"
@@ -191,19 +190,20 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "error of a broken exchange chosen": Moment("muybridge.wire._network_errors:network_error"),
     "lines of a stream joined": Moment("muybridge_protocol.text.stream_parser:_Objects.feed"),
     "client bound to a loop": Moment("muybridge.async_client:AsyncClient._bind"),
-    # A ledger.
+    # A store of purchases.
     "file of SQLite created": Moment("muybridge.files.sqlite:create"),
-    "ledger checked": Moment(f"{_SQLITE_STORE}:SqliteStore._check"),
+    "store checked": Moment("muybridge.purchases.sqlite:SqliteDatabase._check"),
     "enlisted": Moment("muybridge.purchases.owners:Owners._enlist"),
-    "summed up": Moment(f"{_SQLITE_STORE}:SqliteRows.spent"),
-    "row written": Moment(f"{_SQLITE_STORE}:SqliteRows.put"),
-    "name looked up": Moment("muybridge.ledger.books:Books.named"),
-    "name looked up in the ledger": Moment(f"{_LEDGER}.named"),
+    "summed up": Moment("muybridge.purchases.steps:_Sums.spent"),
+    "row written": Moment("muybridge.purchases.steps:written"),
+    "name looked up": Moment("muybridge.purchases.booking:Books.named"),
+    "name looked up in the store": Moment(f"{_STORE}.named"),
     "owner locked": Moment("muybridge.purchases.owners:lock"),
-    "transaction begun": Moment(f"{_SQLITE_STORE}:SqliteStore.writing"),
-    "purchase armed": Moment(f"{_LEDGER}.arm"),
-    "verdict booked": Moment("muybridge.ledger.books:Booking.judge"),
-    "verdict recorded": Moment(f"{_LEDGER}.conclude"),
+    "transaction begun": Moment(f"{_STORE}._transaction"),
+    "purchase armed": Moment(f"{_STORE}.arm"),
+    "purchase about to be sent": Moment("muybridge.purchases.booking:seconds_awake_or_asleep"),
+    "verdict booked": Moment("muybridge.purchases.booking:Booking.judge"),
+    "verdict recorded": Moment(f"{_STORE}.conclude"),
     # A batch.
     "journal linked": Moment("os:link"),
     "runner begun": Moment(f"{_RUNNER}.__enter__"),
@@ -235,7 +235,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "file linked": Moment("os:link", _is_picture),
     "file named": Moment("muybridge.batch.file_names:sync_folders"),
     "download recorded": _of_stores("move", _to("downloaded")),
-    "item about to be sent": Moment("muybridge.batch.scheduler:_seconds"),
+    "item about to be sent": Moment("muybridge.batch.scheduler:seconds_awake_or_asleep"),
     "journal released": Moment("muybridge.batch.opening:release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
     "sheet written": Moment("muybridge.batch.opening:write_sheet"),
@@ -274,9 +274,8 @@ def strike_at(step: str, under: str, act: Callable[[], object], *, nth: int = 1)
 
 
 CONSTANTS: Mapping[str, str] = {
-    "entries read at once": f"{_SQLITE_STORE}:_PAGE",
-    "sums of an old ledger": "muybridge.ledger.sqlite_schema:_FILL",
-    "pause before a name is looked up again": "muybridge.ledger.joining:_PAUSE",
+    "purchases read at once": "muybridge.purchases.store:_PAGE",
+    "pause before a name is looked up again": "muybridge.purchases.joining:_PAUSE",
     "shortest pause of a worker": "muybridge.batch.worker:_SHORTEST_PAUSE",
     "what a judgement compares": "muybridge.batch.sqlite.journal:_AS_JUDGED",
     "sidecars written at once": "muybridge.batch.sidecars:_AT_ONCE",

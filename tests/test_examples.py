@@ -16,12 +16,17 @@ import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
+from batch.fixtures import postgres
 from muybridge import AsyncClient, Client
 from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES
 
+__all__ = ["postgres"]
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DATABASE = "postgresql://studio@db.internal/studio"
+"""A database of the pages. The tests have one of their own in its place."""
 ELSEWHERE = {"job-queues.md"}
 """Pages whose Python runs in a suite with its own environment: `tests/queues`."""
 
@@ -58,16 +63,19 @@ class Cells:
 
     Args:
         runner: Runs the blocks that await something.
+        database: Takes the place of `DATABASE`.
     """
 
-    def __init__(self, runner: asyncio.Runner) -> None:
+    def __init__(self, runner: asyncio.Runner, database: str) -> None:
         self._runner = runner
+        self._database = database
 
     def __call__(self, example: Example) -> None:
         """Run *example* in the namespace of its page."""
         lines = "\n" * (example.line + example.parsed.line_offset)  # so that tracebacks are right
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code = compile(lines + example.parsed, example.path, "exec", flags, dont_inherit=True)
+        parsed = example.parsed.replace(DATABASE, self._database)
+        code = compile(lines + parsed, example.path, "exec", flags, dont_inherit=True)
         awaited = eval(code, example.namespace)  # noqa: S307  our own pages
         if awaited is not None:
             self._runner.run(awaited)
@@ -96,9 +104,11 @@ def test_examples_run(
     def printed_at_last(example: Example) -> None:
         assert capsys.readouterr().out.endswith(str(example.parsed))
 
+    has_database = DATABASE in page.read_text(encoding="utf-8")
+    database = request.getfixturevalue("postgres").fresh() if has_database else ""
     # An example may set variables, too.
     with patch.dict(os.environ), asyncio.Runner() as runner:
-        cells = CodeBlockParser("python", Cells(runner))
+        cells = CodeBlockParser("python", Cells(runner, database))
         document = Sybil([cells, CodeBlockParser("text", printed_at_last)]).parse(page)
         for example in document.examples():
             example.evaluate()

@@ -64,7 +64,6 @@ PARTS = {
             "batch",
             "cli",
             "files",
-            "ledger",
             "local",
             "media",
             "observability",

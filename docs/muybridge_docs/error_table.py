@@ -16,7 +16,7 @@ from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.remedies import Remedy, in_python
 
-_MODULES: Final = ("muybridge", "muybridge.ledger", "muybridge.batch")
+_MODULES: Final = ("muybridge", "muybridge.purchases", "muybridge.batch")
 _TASK: Final = Task(id="ID")
 _FAILURE: Final = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
 _VALUES: Final = {

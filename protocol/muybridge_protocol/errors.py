@@ -2,7 +2,7 @@
 
 A `LocalError`, such as `InvalidRequest` or `InvalidKey`, is raised before anything is sent. A
 `ServiceError` says that the request failed on its way to the service, that the service reported a
-problem, or that a budget would be exceeded. A few others, such as `NoText` and `LedgerUnusable`,
+problem, or that a budget would be exceeded. A few others, such as `NoText` and `StoreUnusable`,
 derive from `MuybridgeError` alone. An error about a task carries the task, which `Task.to_token`
 can save.
 
@@ -332,6 +332,11 @@ class CreateAmbiguous(ServiceError):
             return (f"The response contains the id {shown_id(self.candidate_id)}.",)
         unusable = shown(self.candidate_id)
         return (f"The response contains {unusable} as the id, which is not a valid id.",)
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What to do, as data: look whether it was accepted, and then decide."""
+        return (*self._remedies(), *self.advice)
 
     def _remedies(self) -> tuple[Remedy, ...]:
         if is_identifier(self.candidate_id):

@@ -8,6 +8,7 @@ after it was made: it may quote the user or the service.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import groupby
@@ -109,7 +110,7 @@ class RemedyKind(StrEnum):
     DELETE = "delete"
     """Delete the asset again, which is harmless."""
     DECIDE = "decide"
-    """Decide about the `entry` of the ledger."""
+    """Decide about a `purchase` whose outcome nobody knows."""
     READ_CALLS = "read_calls"
     """Read the functions that the answer calls, in `attribute` of the response."""
     READ = "read"
@@ -128,7 +129,8 @@ class Remedy:
         form: How the argument is to be given.
         action: What is then possible: `download`, `inspect`, or "".
         task: The id or token of a task.
-        entry: The key of an entry of the ledger.
+        purchase: The key of a purchase.
+        store: The store that has it, or "" for the one that commands use.
         attribute: An attribute of the error.
         seconds: How long to wait before.
     """
@@ -140,7 +142,8 @@ class Remedy:
     form: str = ""
     action: str = ""
     task: str = ""
-    entry: str = ""
+    purchase: str = ""
+    store: str = ""
     attribute: str = ""
     seconds: float | None = None
 
@@ -208,6 +211,7 @@ _JOINTS: Final[Mapping[RemedyKind, str]] = {
     _Kind.RESUME_DOWNLOAD: ", then ",
     _Kind.WRITE_SIDECAR: ", then ",
     _Kind.DELETE: "; ",
+    _Kind.DECIDE: "; ",
 }
 """What comes before a remedy that follows another one. The others are alternatives."""
 
@@ -288,7 +292,8 @@ def in_all_faces(remedy: Remedy) -> str:
         case RemedyKind.RESUBMIT:
             return f"submit the batch again with {remedy.form}"
         case RemedyKind.DECIDE:
-            return f"to decide: muybridge ledger resolve {remedy.entry}"
+            store = ["--store", remedy.store] if remedy.store else []
+            return f"to decide: {shlex.join(['muybridge', 'decide', *store, remedy.purchase])}"
         case kind:
             return IN_ALL_FACES.get(kind, "")
 

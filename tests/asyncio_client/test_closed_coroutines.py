@@ -74,13 +74,13 @@ async def close_under_way(client: muybridge.AsyncClient, call: Call, held: Held)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize("ledger", [None, "ledger"])
+@pytest.mark.parametrize("store", [None, "store"])
 def test_closed_while_its_create_is_under_way(
-    call: Call, ledger: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, store: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The response is read to its end, the id is told and recorded, and nothing is sent again."""
     if call is CALLS["create_once"]:
-        monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "default"))
+        monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "default"))
     held = Held(accept)
     told: list[str] = []
 
@@ -89,7 +89,7 @@ def test_closed_while_its_create_is_under_way(
             KEY,
             url,
             on_submitted=lambda task: told.append(task.id),
-            ledger=None if ledger is None else tmp_path / ledger,
+            store=None if store is None else tmp_path / store,
         )
         async with client:
             await close_under_way(client, call, held)
@@ -151,7 +151,7 @@ import muybridge
 
 IMAGE = muybridge.ImgaRequest(model="imga", prompt="a horse")
 url, call = sys.argv[1:]
-os.environ["MUYBRIDGE_LEDGER"] = "ledger"
+os.environ["MUYBRIDGE_STORE"] = "store"
 
 async def main():
     async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", url, text_base_url=url) as client:

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from batch.billing import BillingServer
 from muybridge import AsyncClient, ImgbRequest, Task
-from muybridge.ledger import State, open_ledger
+from muybridge.purchases import State
+from stores import purchases_at
 
 KEY = "sk-canary-4b1d97e2"
 HORSE = ImgbRequest(model="imgb-2", prompt="horse")
 
 
 def test_the_outcome_is_recorded(tmp_path: Path) -> None:
-    """The task is returned, and the ledger has it, although no thread is left to write it there."""
-    ledger, may_respond = tmp_path / "ledger.sqlite3", threading.Event()
+    """The task is returned, and the store has it, although no thread is left to write it there."""
+    store, may_respond = tmp_path / "store.sqlite3", threading.Event()
 
     async def create(server: BillingServer) -> Task:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -26,7 +27,7 @@ def test_the_outcome_is_recorded(tmp_path: Path) -> None:
             assert may_respond.wait(60)
 
         server.on_create = hold
-        async with AsyncClient(KEY, server.url, ledger=ledger) as client:
+        async with AsyncClient(KEY, server.url, store=store) as client:
             creating = asyncio.create_task(client.create_once("order 1", HORSE))
             await arrived.wait()
             await loop.shutdown_default_executor()
@@ -36,7 +37,5 @@ def test_the_outcome_is_recorded(tmp_path: Path) -> None:
     with BillingServer() as server:
         task = asyncio.run(create(server))
         assert server.accepted["horse"] == [task.id]
-    [entry] = open_ledger(ledger).entries()
-    assert entry.state is State.ACCEPTED
-    assert entry.task is not None
-    assert entry.task.id == task.id
+    [bought] = purchases_at(store)
+    assert (bought.state, bought.task) == (State.ACCEPTED, task.id)

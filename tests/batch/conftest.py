@@ -29,6 +29,24 @@ def nursery() -> Iterator[Nursery]:
         yield forking
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The place of the store of every client of the test: a file, or a schema of a database."""
+    found = str(tmp_path / "store.sqlite3")
+    if request.param == "postgres":
+        found = request.getfixturevalue("postgres").fresh()
+    monkeypatch.setenv("MUYBRIDGE_STORE", found)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file with the store of every client of the test."""
+    found = tmp_path / "store.sqlite3"
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(found))
+    return found
+
+
 @pytest.fixture(params=["requests", "trio", "asyncio"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Run a batch in the folder `out`, under the driver under test."""

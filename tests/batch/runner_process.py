@@ -35,7 +35,7 @@ def run(
     driver: str = "requests",
     patience: float = 10.0,
     file_limit: int = 0,
-    ledger: str | None = None,
+    store: str | None = None,
     copies: int = 1,
     dedupe: bool = False,
 ) -> int:
@@ -52,7 +52,7 @@ def run(
         driver: `requests`, `trio` or `asyncio`.
         patience: Seconds to wait for the journal.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
-        ledger: The ledger's file, or None for no ledger.
+        store: The place of the store, or None for no store.
         copies: How many items there are of each horse.
         dedupe: Whether identical requests share one task.
     """
@@ -62,8 +62,8 @@ def run(
 
     from muybridge import AsyncClient, Client, batch
 
-    if ledger is not None:
-        os.environ["MUYBRIDGE_LEDGER"] = ledger
+    if store is not None:
+        os.environ["MUYBRIDGE_STORE"] = store
     if kill_at is not None:
         moments.strike_at(kill_at, "sqlite", die)
     if naive:

@@ -266,7 +266,7 @@ def test_identical_requests_at_the_question(
     on_terminal: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With --dedupe, it asks for the requests to send, and the answer holds for all their items."""
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     items = [{**item, "name": f"horse-{n}"} for n, item in enumerate(horses(1) * 3)]
     (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
     with BillingServer() as server:
@@ -354,7 +354,7 @@ def test_mistakes_come_before_the_question(
 
 def test_a_dry_run_knows_what_was_spent(invoke: Invoke, tmp_path: Path) -> None:
     """A dry run says what is already spent of each limit, and what that leaves for the batch."""
-    limits = ("--max-creates", "4", "--per", "day", "--ledger", "l.sqlite3")
+    limits = ("--max-creates", "4", "--per", "day", "--store", "l.sqlite3")
     untouched = invoke(*RUN, "--dry-run", *limits)
     assert "the limit of 4 creates a day: 0 spent" in untouched.stderr.splitlines()
     assert "exceeds" not in untouched.stderr

@@ -535,7 +535,7 @@ def test_a_reason_follows_a_colon(what: str) -> None:
 
 def test_why_a_run_stopped_is_told_once(invoke: Invoke, server: BillingServer) -> None:
     """Where one reason postpones several items, it is given once while they run, and at the end."""
-    done = invoke(*RUN, "--max-creates", "0", "--ledger", "l.sqlite3", server=server)
+    done = invoke(*RUN, "--max-creates", "0", "--store", "l.sqlite3", server=server)
     assert done.exit_code == 5
     assert done.stderr.count("over budget") == 2
     assert done.stderr.count("postponed for the same reason") == 2

@@ -234,6 +234,7 @@ def test_what_may_still_be_sending_is_refused(kept: Kept) -> None:
         (b"", "line 1: the column decision is missing"),
         (b"item,task\n", "line 1: the column decision is missing"),
         (b"item,item,decision\n", "line 1: the column item occurs twice"),
+        (b"decision,item\nabandon\n", "line 2: the item is missing"),
         (b"item,decision\n1,\xff\n", "line 2: it is not UTF-8"),
         (b'item,decision\n1,abandon\n2,"x\n', "line 3: it is not CSV"),
     ],

@@ -1,4 +1,4 @@
-"""One decision about an item that may have been accepted settles its entry in the ledger, too."""
+"""One decision about an item that may have been accepted is recorded in the store, too."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ import pytest
 
 from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import Choice, State
-from muybridge.batch.decisions.in_ledger import apply_decisions
+from muybridge.batch.decisions.in_store import apply_decisions
 from muybridge.batch.decisions.items import apply, step_of
 from muybridge.batch.shared import open_journal
 from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
-from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
-from muybridge.ledger import State as Spent
+from muybridge.purchases import Choice as Decided
+from muybridge.purchases import Purchase, StoreUnusable, open_store
+from muybridge.purchases import State as Bought
 from muybridge.testing.journal_conformance.any_journal import new_items
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
+from stores import decide, purchases_at
 
 from .billing import BillingServer, Fault
 from .conftest import Run
@@ -30,20 +32,11 @@ from .runner_process import KEY, horses
 from .test_runs import faults
 
 
-@pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """The ledger of every client of the test."""
-    path = tmp_path / "ledger.sqlite3"
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(path))
-    return open_ledger(path)
-
-
-def of_item(folder: Path, ledger: Ledger, number: int = 1) -> Entry:
-    """Return the ledger's entry for an item."""
+def of_item(folder: Path, store: str | Path, number: int = 1) -> Purchase:
+    """Return the purchase of an item."""
     item = batch.status(folder).entries[number - 1]
     assert item.purchase is not None
-    found = ledger.find(item.purchase)
-    assert found is not None
+    [found] = [one for one in purchases_at(store) if one.key == item.purchase]
     return found
 
 
@@ -53,39 +46,39 @@ class Decision:
 
     Args:
         in_batch: Decides about the item, given the folder and the task's id.
-        in_ledger: Decides about the entry, given its key and the task's id.
+        choice: The same about its purchase.
         item: The state of the item after the next run.
-        entry: The state of the item's entry after the decision.
+        purchase: The state of the purchase after the decision.
         posts: How many creates the service has seen after the next run.
     """
 
     in_batch: Callable[[Path, str], object]
-    in_ledger: Callable[[Ledger, str, str], object]
+    choice: Decided
     item: State
-    entry: Spent
+    purchase: Bought
     posts: int
 
 
 DECISIONS = {
     "adopt": Decision(
         lambda folder, task: batch.adopt(folder, 1, task),
-        lambda ledger, key, task: ledger.adopt(key, task),
+        Decided.ADOPT,
         State.DOWNLOADED,
-        Spent.ACCEPTED,
+        Bought.ACCEPTED,
         1,
     ),
     "abandon": Decision(
         lambda folder, _: batch.abandon(folder, 1),
-        lambda ledger, key, _: ledger.abandon(key),
+        Decided.ABANDON,
         State.ABANDONED,
-        Spent.ACCEPTED,
+        Bought.ABANDONED,
         1,
     ),
     "resubmit": Decision(
         lambda folder, _: batch.resubmit(folder, 1, i_may_pay_twice=True),
-        lambda ledger, key, _: ledger.resubmit(key),
+        Decided.RESUBMIT,
         State.DOWNLOADED,
-        Spent.RESUBMITTED,
+        Bought.RESUBMITTED,
         2,
     ),
 }
@@ -93,56 +86,57 @@ decided = pytest.mark.parametrize("decision", DECISIONS.values(), ids=DECISIONS)
 
 
 @decided
-def test_it_settles_the_ledger(
-    run: Run, tmp_path: Path, ledger: Ledger, decision: Decision
+def test_it_is_recorded_in_the_store(
+    run: Run, tmp_path: Path, store: str, decision: Decision
 ) -> None:
-    """A decision about an ambiguous item is one about its entry, and the next run acts on it."""
+    """A decision about an ambiguous item is one about its purchase, and the next run acts on it."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
-        before = of_item(folder, ledger)
-        assert before.state is Spent.AMBIGUOUS
+        before = of_item(folder, store)
+        assert before.state is Bought.AMBIGUOUS
         decision.in_batch(folder, server.accepted["horse 1"][0])
-        entry = of_item(folder, ledger)
-        assert (entry.key, entry.state) == (before.key, decision.entry)
+        after = of_item(folder, store)
+        assert (after.key, after.state) == (before.key, decision.purchase)
         assert run(server, None).counts == {decision.item: 1}
         assert server.posts == decision.posts
-    assert [one for one in ledger.entries() if one.state is Spent.AMBIGUOUS] == []
+    assert [one for one in purchases_at(store) if one.state is Bought.AMBIGUOUS] == []
 
 
 @decided
-def test_a_decision_in_the_ledger(
-    run: Run, tmp_path: Path, ledger: Ledger, decision: Decision
-) -> None:
-    """A decision about the entry reaches the item with the next run."""
+def test_a_decision_in_the_store(run: Run, tmp_path: Path, store: str, decision: Decision) -> None:
+    """A decision about the purchase reaches the item with the next run."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
-        decision.in_ledger(ledger, of_item(folder, ledger).key, server.accepted["horse 1"][0])
+        task = server.accepted["horse 1"][0] if decision.choice is Decided.ADOPT else None
+        decide(store, of_item(folder, store).key, decision.choice, task)
         assert run(server, None).counts == {decision.item: 1}
         assert server.posts == decision.posts
 
 
 @pytest.mark.parametrize("submitted_at", [5.0, None])
-def test_when_a_task_named_in_the_ledger_began(
-    run: Run, tmp_path: Path, ledger: Ledger, submitted_at: float | None
+def test_when_a_task_named_in_the_store_began(
+    run: Run, tmp_path: Path, store: str, submitted_at: float | None
 ) -> None:
     """The item's task began when its token says, or else when its create was recorded."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
-        entry = of_item(folder, ledger)
-        ledger.adopt(entry.key, Task(id="task-9", family="imgb", submitted_at=submitted_at))
+        bought = of_item(folder, store)
+        task = Task(id="task-9", family="imgb", submitted_at=submitted_at)
+        with open_store(store) as opened:
+            opened.decide(bought.key, Decided.ADOPT, task)
     with open_journal(folder) as journal:
         apply_decisions(journal)
         item = journal.entry(1)
     assert item.task_id == "task-9"
-    assert item.began == (entry.time if submitted_at is None else submitted_at)
+    assert item.began == (bought.armed_at if submitted_at is None else submitted_at)
 
 
-@pytest.mark.usefixtures("ledger")
+@pytest.mark.usefixtures("store")
 def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
-    """An item cannot be given a task that the ledger has for another request; it stays as it is."""
+    """An item cannot be given a task that the store has for another request; it stays as it is."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
@@ -155,9 +149,9 @@ def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
         assert run(server, None).counts == {State.DOWNLOADED: 1}
 
 
-@pytest.mark.usefixtures("ledger")
-def test_a_table_that_the_ledger_refuses(run: Run, tmp_path: Path) -> None:
-    """Nothing of a refused table is decided, in the journal or in the ledger, nor sent later."""
+@pytest.mark.usefixtures("store")
+def test_a_table_that_the_store_refuses(run: Run, tmp_path: Path) -> None:
+    """Nothing of a refused table is decided, in the journal or in the store, nor sent later."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
         assert run(server, horses(2)).counts == {State.AMBIGUOUS: 2}
@@ -174,35 +168,35 @@ def test_a_table_that_the_ledger_refuses(run: Run, tmp_path: Path) -> None:
         assert server.posts == posts
 
 
-def test_what_was_not_charged(run: Run, tmp_path: Path, ledger: Ledger) -> None:
-    """An item whose entry is released because it was not charged is sent again."""
+def test_what_was_not_charged(run: Run, tmp_path: Path, store: str) -> None:
+    """An item whose purchase is released because it was not charged is sent again."""
     with BillingServer(faults(Fault.LOST_RESET)) as server:
         run(server, horses(1))
-        ledger.release(of_item(tmp_path / "out", ledger).key)
+        decide(store, of_item(tmp_path / "out", store).key, Decided.RELEASE)
         assert run(server, None).done
         assert (server.posts, len(server.accepted["horse 1"])) == (2, 1)
 
 
 @pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
 def test_a_runner_that_was_killed(
-    nursery: Nursery, tmp_path: Path, ledger: Ledger, driver: str
+    nursery: Nursery, tmp_path: Path, path: Path, driver: str
 ) -> None:
     """What a killed process leaves ambiguous in both places is decided once."""
     folder = tmp_path / "out"
     with BillingServer() as server:
-        order = {"url": server.url, "folder": str(folder), "ledger": ledger.place}
+        order = {"url": server.url, "folder": str(folder), "store": str(path)}
         killed = nursery.run(**order, items=1, kill_at="before: response held", driver=driver)
         assert killed == -9
         assert nursery.run(**order) == 0
         assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
         batch.adopt(folder, "h1", server.accepted["horse 1"][0])
-        assert [entry.state for entry in ledger.entries()] == [Spent.ACCEPTED]
+        assert [one.state for one in purchases_at(path)] == [Bought.ACCEPTED]
         assert nursery.run(**order) == 0
         assert batch.status(folder).counts == {State.DOWNLOADED: 1}
         assert server.posts == 1
 
 
-def test_a_wrong_task_is_named_first(run: Run, tmp_path: Path, ledger: Ledger) -> None:
+def test_a_wrong_task_is_named_first(run: Run, tmp_path: Path, store: str) -> None:
     """Until the task has ended, a person can correct the decision, in both places."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
@@ -210,59 +204,56 @@ def test_a_wrong_task_is_named_first(run: Run, tmp_path: Path, ledger: Ledger) -
         batch.adopt(folder, 1, "another")
         task = server.accepted["horse 1"][0]
         batch.adopt(folder, 1, task)
-        entry = of_item(folder, ledger)
-        assert entry.task is not None
-        assert entry.task.id == task
+        assert of_item(folder, store).task == task
         assert run(server, None).done
 
 
-@pytest.mark.parametrize("gone", ["file", "entry"])
-def test_a_ledger_that_knows_nothing(run: Run, tmp_path: Path, ledger: Ledger, gone: str) -> None:
-    """Without its entry, an item is decided about all the same, and no ledger is made."""
-    folder, path = tmp_path / "out", Path(ledger.place)
+@pytest.mark.parametrize("gone", ["file", "purchase"])
+def test_a_store_that_knows_nothing(run: Run, tmp_path: Path, path: Path, gone: str) -> None:
+    """Without its purchase, an item is decided about all the same, and no store is made."""
+    folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
         if gone == "file":
             path.unlink()
-        else:
-            with closing(sqlite3.connect(path)) as db, db:
-                db.execute("DELETE FROM entries")
+        else:  # as if its process had died before it armed
+            with closing(sqlite3.connect(folder / FOLDER / NAME)) as db, db:
+                db.execute("UPDATE items SET purchase = 'another'")
         batch.adopt(folder, 1, server.accepted["horse 1"][0])
-        assert path.exists() == (gone == "entry")
+        assert path.exists() == (gone == "purchase")
         assert run(server, None).done
 
 
-def test_a_damaged_ledger(run: Run, tmp_path: Path, ledger: Ledger) -> None:
-    """If the ledger cannot be used, nothing is decided: the two must not say different things."""
+def test_a_damaged_store(run: Run, tmp_path: Path, path: Path) -> None:
+    """If the store cannot be used, nothing is decided: the two must not say different things."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
-    Path(ledger.place).write_bytes(b"notes" * 1000)
-    with pytest.raises(LedgerUnusable):
+    path.write_bytes(b"notes" * 1000)
+    with pytest.raises(StoreUnusable):
         batch.abandon(folder, 1)
     assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
 
 
 def test_the_last_create_counts(
-    run: Run, tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An item that was sent again without a ledger has nothing to do with its earlier entry."""
+    """An item that was sent again without a store has nothing to do with its earlier purchase."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
-        key = of_item(folder, ledger).key
+        key = of_item(folder, store).key
         with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
             batch.resubmit(folder, 1)
         batch.resubmit(folder, 1, i_may_pay_twice=True)
-        monkeypatch.delenv("MUYBRIDGE_LEDGER")
+        monkeypatch.delenv("MUYBRIDGE_STORE")
         assert run(server, None).counts == {State.AMBIGUOUS: 1}
         (item,) = batch.status(folder).entries
-        assert (item.ledger, item.purchase) == (None, None)
+        assert (item.store, item.purchase) == (None, None)
         assert run(server, None).counts == {State.AMBIGUOUS: 1}
         assert server.posts == 2
-    found = ledger.find(key)
-    assert found is not None
-    assert found.state is Spent.RESUBMITTED
+    [found] = purchases_at(store)
+    assert (found.key, found.state) == (key, Bought.RESUBMITTED)
 
 
 def test_a_journal_without_these_columns(run: Run, server: BillingServer, tmp_path: Path) -> None:
@@ -271,7 +262,7 @@ def test_a_journal_without_these_columns(run: Run, server: BillingServer, tmp_pa
     run(server, horses(3), limit=1)
     path = folder / FOLDER / NAME
     with closing(sqlite3.connect(path)) as db, db:
-        for name in ("ledger", "purchase"):
+        for name in ("store", "purchase"):
             db.execute(f"ALTER TABLE items DROP COLUMN {name}")
     content = path.read_bytes()
     assert batch.preview(None, folder).sends == 2

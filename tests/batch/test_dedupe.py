@@ -15,23 +15,15 @@ import moments
 from muybridge import batch
 from muybridge.batch import BatchEvent, State, What
 from muybridge.cli.commands import muybridge
-from muybridge.ledger import Ledger, open_ledger
-from muybridge.ledger import State as Spent
-from muybridge.ledger.books import Books
+from muybridge.purchases import State as Bought
+from muybridge.purchases.booking import Books
 from processes import Nursery
+from stores import purchases_at
 
 from .billing import BillingServer, Fault
 from .conftest import Run
 from .runner_process import KEY, horses
 from .test_runs import faults
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """The ledger of every client of the test."""
-    path = tmp_path / "ledger.sqlite3"
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(path))
-    return open_ledger(path)
 
 
 def twins(count: int, of: int = 1) -> list[dict[str, Any]]:
@@ -42,7 +34,7 @@ def twins(count: int, of: int = 1) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_each_has_its_own_file(
-    server: BillingServer, run: Run, ledger: Ledger, concurrency: int
+    server: BillingServer, run: Run, store: str, concurrency: int
 ) -> None:
     """Identical items are paid for once, and each result is saved under its own name."""
     report = run(server, [*twins(3), *horses(1, first=2)], concurrency=concurrency, dedupe=True)
@@ -52,13 +44,13 @@ def test_each_has_its_own_file(
     assert len({*paths}) == 4
     first, second, third, other = (path.read_bytes() for path in paths if path is not None)
     assert first == second == third != other
-    assert len([one for one in ledger.entries() if one.state is Spent.ACCEPTED]) == 2
+    assert len([one for one in purchases_at(store) if one.state is Bought.ACCEPTED]) == 2
     assert run(server, None, dedupe=True).done
     assert server.posts == 2
 
 
 def test_twins_of_the_same_moment(
-    server: BillingServer, run: Run, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    server: BillingServer, run: Run, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If two look for the name before either has it, one is sent, and the other waits and joins.
 
@@ -78,28 +70,26 @@ def test_twins_of_the_same_moment(
     assert report.counts == {State.DOWNLOADED: 3}
     assert [event for event in told if event.what in (What.RETRY, What.POSTPONED)] == []
     assert server.posts == 1
-    assert [entry.state for entry in ledger.entries()] == [Spent.ACCEPTED]
+    assert [one.state for one in purchases_at(store)] == [Bought.ACCEPTED]
 
 
-def test_without_it_each_is_paid(server: BillingServer, run: Run, ledger: Ledger) -> None:
+def test_without_it_each_is_paid(server: BillingServer, run: Run, store: str) -> None:
     """Without the option, items are paid for one by one."""
     assert run(server, twins(2)).done
-    assert (server.posts, len([*ledger.entries()])) == (2, 2)
+    assert (server.posts, len(purchases_at(store))) == (2, 2)
 
 
-def test_another_batch_joins(
-    server: BillingServer, run: Run, ledger: Ledger, tmp_path: Path
-) -> None:
-    """An item joins the task that another batch has paid for, if that is in the same ledger."""
+def test_another_batch_joins(server: BillingServer, run: Run, store: str, tmp_path: Path) -> None:
+    """An item joins the task that another batch has paid for, if that is in the same store."""
     assert run(server, twins(1), dedupe=True).done
     (tmp_path / "out").rename(tmp_path / "first")
     report = run(server, twins(2), dedupe=True)
     assert (report.done, server.posts) == (True, 1)
     assert [entry.task_id for entry in report.entries] == server.accepted["horse 1"] * 2
-    assert len([*ledger.entries()]) == 1
+    assert len(purchases_at(store)) == 1
 
 
-def test_one_that_is_ambiguous(run: Run, ledger: Ledger, tmp_path: Path) -> None:
+def test_one_that_is_ambiguous(run: Run, store: str, tmp_path: Path) -> None:
     """If one may have been accepted, the others wait for the decision, and are never sent."""
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         report = run(server, twins(3), concurrency=1, dedupe=True)
@@ -108,28 +98,28 @@ def test_one_that_is_ambiguous(run: Run, ledger: Ledger, tmp_path: Path) -> None
         waiting = report.entries[1]
         assert waiting.reason is not None
         assert "an identical request was sent before" in waiting.reason
-        assert "muybridge ledger resolve" in waiting.reason
+        assert "muybridge decide" in waiting.reason
         batch.adopt(tmp_path / "out", 1, server.accepted["horse 1"][0])
         assert run(server, None, dedupe=True).counts == {State.DOWNLOADED: 3}
         assert server.posts == 1
-    assert [entry.state for entry in ledger.entries()] == [Spent.ACCEPTED]
+    assert [one.state for one in purchases_at(store)] == [Bought.ACCEPTED]
 
 
-def test_one_that_is_refused(run: Run, ledger: Ledger) -> None:
+def test_one_that_is_refused(run: Run, store: str) -> None:
     """A refused request has no task to join, so the next one is sent and judged by itself."""
     with BillingServer(faults(Fault.REFUSED)) as server:
         report = run(server, twins(2), concurrency=1, dedupe=True)
     assert report.counts == {State.REFUSED: 1, State.DOWNLOADED: 1}
     assert server.posts == 2
-    assert len([*ledger.entries()]) == 2
+    assert len(purchases_at(store)) == 2
 
 
-def test_a_budget(run: Run, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget(run: Run, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An item that joins uses up nothing of a budget."""
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
     with BillingServer() as server:
         assert run(server, twins(4), dedupe=True).counts == {State.DOWNLOADED: 4}
-    assert len([one for one in ledger.entries() if one.state is not Spent.RELEASED]) == 1
+    assert len([one for one in purchases_at(store) if one.state is not Bought.RELEASED]) == 1
 
 
 def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) -> None:
@@ -143,11 +133,11 @@ def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) ->
 @pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
 @pytest.mark.parametrize("step", ["before: response held", "after: item claimed"])
 def test_a_runner_that_was_killed(
-    nursery: Nursery, tmp_path: Path, ledger: Ledger, driver: str, step: str
+    nursery: Nursery, tmp_path: Path, path: Path, driver: str, step: str
 ) -> None:
     """However a runner ends, no identical request is sent a second time."""
     folder = tmp_path / "out"
-    order: dict[str, Any] = {"folder": str(folder), "ledger": ledger.place, "dedupe": True}
+    order: dict[str, Any] = {"folder": str(folder), "store": str(path), "dedupe": True}
     with BillingServer() as server:
         order |= {"url": server.url, "driver": driver}
         assert nursery.run(**order, items=1, copies=3, concurrency=1, kill_at=step) == -9
@@ -160,7 +150,7 @@ def test_a_runner_that_was_killed(
         assert server.posts == 1
 
 
-def test_batches_at_the_same_time(tmp_path: Path, ledger: Ledger) -> None:
+def test_batches_at_the_same_time(tmp_path: Path, store: str) -> None:
     """Batches of several processes share the tasks of identical items, whoever sends them."""
     drivers = ("requests", "trio", "asyncio")
     with BillingServer() as server, ExitStack() as stack, ThreadPoolExecutor(len(drivers)) as pool:
@@ -172,7 +162,7 @@ def test_batches_at_the_same_time(tmp_path: Path, ledger: Ledger) -> None:
                 folder=str(tmp_path / driver),
                 items=4,
                 copies=2,
-                ledger=ledger.place,
+                store=store,
                 dedupe=True,
                 driver=driver,
             )
@@ -184,7 +174,7 @@ def test_batches_at_the_same_time(tmp_path: Path, ledger: Ledger) -> None:
         assert batch.status(tmp_path / driver).counts == {State.DOWNLOADED: 8}
 
 
-def test_the_command(server: BillingServer, tmp_path: Path, ledger: Ledger) -> None:
+def test_the_command(server: BillingServer, tmp_path: Path, store: str) -> None:
     """`--dedupe` does the same on the command line, and is part of the command that resumes."""
     source, out = tmp_path / "b.jsonl", tmp_path / "out"
     source.write_text("\n".join(map(json.dumps, twins(3))), encoding="utf-8")
@@ -201,4 +191,4 @@ def test_the_command(server: BillingServer, tmp_path: Path, ledger: Ledger) -> N
         2,
         True,
     )
-    assert len([*ledger.entries()]) == 1
+    assert len(purchases_at(store)) == 1

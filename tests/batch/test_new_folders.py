@@ -110,13 +110,13 @@ def test_folders_that_the_program_has_just_made(
     assert (server.posts, at_create, disk.unsafe) == (1, [], [])
 
 
-def test_folders_of_a_ledger(server: BillingServer, at_create: list[Path], tmp_path: Path) -> None:
-    """The same holds for a ledger: without it, a name would be paid for again."""
+def test_folders_of_a_store(server: BillingServer, at_create: list[Path], tmp_path: Path) -> None:
+    """The same holds for a store: without it, a name would be paid for again."""
     folder = tmp_path / "this" / "year"
     folder.mkdir(parents=True)
-    with Client(KEY, server.url, ledger=folder / "books" / "ledger.sqlite3") as client:
+    with Client(KEY, server.url, store=folder / "books" / "store.sqlite3") as client:
         client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="a horse"))
-    owners = folder / "books" / "ledger.sqlite3.owners"  # without it, its owner is taken for dead
+    owners = folder / "books" / "store.sqlite3.owners"  # without it, its owner is taken for dead
     assert (server.posts, [path for path in at_create if path != owners]) == (1, [])
 
 

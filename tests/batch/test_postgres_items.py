@@ -11,7 +11,7 @@ import pytest
 import moments
 from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.ledger import Budget, Measure
+from muybridge.purchases import Budget, Measure
 from muybridge.testing.journal_conformance import SERVICE
 from muybridge.testing.journal_conformance.any_journal import TOKEN, new_items
 from muybridge_protocol.estimates import parse_prices

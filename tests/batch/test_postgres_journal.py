@@ -29,7 +29,7 @@ from muybridge.batch.journal_errors import (
 )
 from muybridge.batch.limits.spending import Spending
 from muybridge.batch.port import Journal, SharedJournal
-from muybridge.ledger import Budget, Measure
+from muybridge.purchases import Budget, Measure
 from muybridge.testing.conformance import NotConforming
 from muybridge.testing.journal_conformance import SERVICE, BudgetedJournalConformance
 from muybridge.testing.journal_conformance.any_journal import TOKEN, new_items

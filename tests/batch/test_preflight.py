@@ -16,8 +16,10 @@ import pytest
 from muybridge import batch
 from muybridge.batch import Preview, State
 from muybridge.batch.sqlite.journal import FOLDER, NAME
-from muybridge.ledger import Budget, LedgerUnusable, Measure, Purchase, open_ledger
+from muybridge.purchases import Budget, Measure, StoreUnusable
 from muybridge_protocol.estimates import Price, PriceList, Unit
+from muybridge_protocol.purchases import Order
+from stores import at
 
 from .billing import BillingServer, Fault
 from .conftest import Run
@@ -87,7 +89,7 @@ def test_identical_requests_that_are_left(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of a journal count like those of a file, and what was sent does not count."""
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     run(server, [*horses(1), HIGH, HIGH], limit=1, dedupe=True)
     found = batch.preview(None, tmp_path / "out", dedupe=True)
     assert (what(found), found.joins) == ((1, 0), 1)
@@ -200,40 +202,38 @@ def test_a_damaged_journal(tmp_path: Path) -> None:
 
 
 def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the ledger has spent in a budget's period counts, and that of earlier periods does not.
+    """What the store has spent in a budget's period counts, and that of earlier periods does not.
 
     The environment's limits count as well, and nothing is written.
     """
-    path = tmp_path / "ledger.sqlite3"
-    ledger = open_ledger(path)
+    path = tmp_path / "store.sqlite3"
     budget = Budget(creates=3, per="month")
-    (empty,) = batch.preview(horses(3), tmp_path / "out", budget=budget, ledger=path).budgets
+    (empty,) = batch.preview(horses(3), tmp_path / "out", budget=budget, store=path).budgets
     assert (empty.spent[Measure.CREATES], empty.exceeded) == (0, None)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "4")
     amounts = dict.fromkeys(Measure, Decimal(1))
-    for key, when in (("k1", time.time()), ("k2", time.time() - 32 * 86_400)):
-        purchase = Purchase(key=key, account="a", family="imgb", model="imgb-2", amounts=amounts)
-        ledger.arm(purchase, (), when)
+    for when in (time.time(), time.time() - 32 * 86_400):
+        at(path, when).arm(Order(account="a", family="imgb", model="imgb-2", amounts=amounts))
     content = path.read_bytes()
-    mine, ours = batch.preview(horses(3), tmp_path / "out", budget=budget, ledger=ledger).budgets
+    mine, ours = batch.preview(horses(3), tmp_path / "out", budget=budget, store=path).budgets
     assert (mine.budget, mine.spent[Measure.CREATES]) == (budget, 1)
     assert mine.exceeded is not None
     assert "2 of the limit of 3 creates a month is left" in mine.exceeded
     assert (ours.spent[Measure.CREATES], ours.exceeded is None) == (2, False)
-    fits = batch.preview(horses(2), tmp_path / "out", budget=budget, ledger=ledger)
+    fits = batch.preview(horses(2), tmp_path / "out", budget=budget, store=path)
     assert [use.exceeded for use in fits.budgets] == [None, None]
     assert batch.preview(horses(3), tmp_path / "out", local=True, budget=budget).budgets == ()
     assert path.read_bytes() == content
 
 
-def test_an_unusable_ledger(tmp_path: Path) -> None:
-    """If there is a budget, and the ledger cannot be read, a preview says so."""
-    path = tmp_path / "ledger.sqlite3"
+def test_an_unusable_store(tmp_path: Path) -> None:
+    """If there is a budget, and the store cannot be read, a preview says so."""
+    path = tmp_path / "store.sqlite3"
     path.write_bytes(b"notes" * 1000)
-    with pytest.raises(LedgerUnusable):
-        batch.preview(horses(1), tmp_path / "out", budget=Budget(creates=1), ledger=path)
-    assert batch.preview(horses(1), tmp_path / "out", ledger=path).budgets == ()
+    with pytest.raises(StoreUnusable):
+        batch.preview(horses(1), tmp_path / "out", budget=Budget(creates=1), store=path)
+    assert batch.preview(horses(1), tmp_path / "out", store=path).budgets == ()
 
 
 def test_a_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.limits.spending import Spending, needs_of, unknown_amounts
-from muybridge.ledger import Budget, Measure
+from muybridge.purchases import Budget, Measure
 
 
 def item(family: str, **body: object) -> NewItem:

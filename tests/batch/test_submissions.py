@@ -18,7 +18,7 @@ from muybridge.batch.runner_files import Runner
 from muybridge.batch.shared import open_journal
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.cli.commands import muybridge
-from muybridge.ledger import Budget, Measure
+from muybridge.purchases import Budget, Measure
 from muybridge_protocol.estimates import PriceList, parse_prices
 from muybridge_protocol.service import Service
 
@@ -261,8 +261,8 @@ def test_a_price_that_the_client_does_not_have(
     """A budget of the client stops the items that it cannot be checked for, and no others."""
     items = [{**horse, "quality": "low"} for horse in horses(3)]
     items[0]["quality"] = "high"
-    ledger = tmp_path / "ledger.sqlite3"
-    given: dict[str, Any] = {"budget": Budget(cost=5), "prices": prices(), "ledger": ledger}
+    store = tmp_path / "store.sqlite3"
+    given: dict[str, Any] = {"budget": Budget(cost=5), "prices": prices(), "store": store}
     with Client(KEY, server.url, poll_interval=0.005, **given) as client:
         if place == "folder":
             report: Any = batch.run(client, items, tmp_path / "out", concurrency=1)

@@ -217,15 +217,15 @@ def test_a_budget(command: Command, server: BillingServer) -> None:
 
 
 @pytest.mark.parametrize("of_the_batch", ["", " --max-creates 2"])
-def test_a_budget_of_the_ledger(
+def test_a_budget_of_the_client(
     command: Command,
     server: BillingServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     of_the_batch: str,
 ) -> None:
-    """A worker ends with 3 when a budget of its ledger is used up, too, and says what to do."""
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    """A worker ends with 3 when a budget of its client is used up, too, and says what to do."""
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
     submit = f"batch submit FILE --journal URL --name horses{of_the_batch}"
     assert command(submit).exit_code == 0

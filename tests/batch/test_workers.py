@@ -22,11 +22,12 @@ from muybridge.batch import (
 )
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.recovery import UNKNOWN_END
-from muybridge.ledger import Budget, Measure, open_ledger
-from muybridge.ledger import State as Spent
+from muybridge.purchases import Budget, Measure
+from muybridge.purchases import State as Bought
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.fleet import Fleet
 from muybridge_protocol.service import Service
+from stores import purchases_at
 
 from .billing import BillingServer, Fault, at_random
 from .conftest import Work
@@ -112,19 +113,14 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
         assert work(server, shared).counts == {State.ABANDONED: 1, State.DOWNLOADED: 1}
 
 
-def test_a_refused_decision_changes_nothing(
-    work: Work, shared: SharedBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While a create may be under way, `resubmit` does not release it in the ledger either."""
-    path = tmp_path / "ledger.sqlite3"
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(path))
-    ledger = open_ledger(path)
+def test_a_refused_decision_changes_nothing(work: Work, shared: SharedBatch, store: str) -> None:
+    """While a create may be under way, `resubmit` does not release it in the store either."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
         submit(server, shared, 1)
         work(server, shared)
         with pytest.raises(batch.CannotResolve, match="may still be under way"):
             batch.resubmit(shared, "h1", i_may_pay_twice=True)
-        assert [entry.state for entry in ledger.entries()] == [Spent.AMBIGUOUS]
+        assert [one.state for one in purchases_at(store)] == [Bought.AMBIGUOUS]
         assert work(server, shared).counts == {State.AMBIGUOUS: 1}
         assert server.posts == 1
 

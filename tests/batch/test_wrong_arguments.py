@@ -196,7 +196,7 @@ def _submit(service: Service, name: str, value: object) -> object:
         ("local", "local must be", ""),
         ("prices", "prices must be a PriceList", "none"),
         ("budget", "budget must be a Budget", "none"),
-        ("ledger", "ledger must be a path or a Ledger", "name path none"),
+        ("store", "store must be a path, 'postgresql://...' or a Store", "name path none"),
     ],
 )
 def test_options_of_a_preview(name: str, told: str, taken: str, tmp_path: Path) -> None:

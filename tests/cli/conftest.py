@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from batch.fixtures import postgres
 from muybridge.cli.commands import muybridge
 from muybridge.local import LocalService
 from processes import environment
+from purchases.fixtures import place, store
+
+__all__ = ["place", "postgres", "store"]
 
 ROOT = Path(__file__).parents[2]
 

@@ -134,7 +134,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
         "Missing option '--out'. Write `muybridge batch run requests.jsonl --out pictures`.",
     ),
     "no batch": (("batch", "status"), "Missing argument 'DIR'. Write `muybridge batch status"),
-    "nothing after ledger": (("ledger",), "The command is incomplete. Write `muybridge ledger"),
+    "nothing after budget": (("budget",), "The command is incomplete. Write `muybridge budget"),
+    "nothing after store": (("store",), "The command is incomplete. Write `muybridge store"),
     "nothing after asset": (("asset",), "The command is incomplete. Write `muybridge asset"),
     "a missing file": (
         ("validate", "missing.jsonl"),
@@ -228,9 +229,10 @@ def test_mistakes(
         ("result", "muybridge get ID"),
         ("watch", "muybridge wait ID -o horse.png"),
         ("save", "muybridge download ID -o horse.png"),
-        ("list", "muybridge ledger list"),
+        ("list", "muybridge spent --by purchase"),
         ("cancel", "No command cancels a task."),
         ("usage", "muybridge spent"),
+        ("resolve", "muybridge decide --help"),
         ("cost", "muybridge estimate requests.jsonl"),
         ("lint", "muybridge validate requests.jsonl"),
         ("login", "The key comes from MUYBRIDGE_API_KEY or --api-key-file."),
@@ -255,7 +257,7 @@ def begun(
         '{"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}\n'
     )
     env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": service.text_base_url}
-    env["MUYBRIDGE_LEDGER"] = str(tmp_path / "ledger")
+    env["MUYBRIDGE_STORE"] = str(tmp_path / "store")
     done = invoke(
         "batch", "run", "requests.jsonl", "--out", "pictures", "--poll-interval", "0.05", env=env
     )

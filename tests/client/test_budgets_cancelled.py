@@ -1,9 +1,9 @@
-"""A call that is cancelled while the ledger is written: nothing is sent, or nothing is lost."""
+"""A call that is cancelled while the store is written: nothing is sent, or nothing is lost."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,18 @@ import trio
 from trio.lowlevel import in_trio_task
 
 from muybridge import AsyncClient, Task
-from muybridge.ledger import Budget, Entry, Ledger, Purchase, State
-from muybridge.ledger.sqlite_store import SqliteStore
+from muybridge.purchases import Purchase, State, Store
+from muybridge.purchases.sqlite import SqliteDatabase
+from muybridge_protocol.purchases import Order, Outcome
+from stores import purchases_at
 
 from .in_process import AsyncFace, InProcessTransport, World
 from .requests_made import image
 from .runtimes import Asyncio, Cancel, EventLoop, Trio
 
 
-class SlowLedger(Ledger):
-    """A ledger on a disk that is slow enough to be cancelled meanwhile.
+class SlowStore(Store):
+    """A store on a disk that is slow enough to be cancelled meanwhile.
 
     Args:
         path: Where it is.
@@ -29,25 +31,27 @@ class SlowLedger(Ledger):
     """
 
     def __init__(self, path: Path, place: str) -> None:
-        super().__init__(SqliteStore(path))
+        super().__init__(SqliteDatabase(path))
         self._place = place
         self.cancel: Callable[[], object] = lambda: None
 
-    def arm(self, purchase: Purchase, budgets: Sequence[Budget], wall: float) -> None:
+    def arm(self, order: Order, **more: Any) -> Purchase:
         self._strike("before arming")
-        super().arm(purchase, budgets, wall)
+        bought = super().arm(order, **more)
         self._strike("after arming")
+        return bought
 
-    def named(self, account: str, once: str, digest: str) -> Entry | None:
+    def named(self, account: str, name: str) -> Purchase | None:
         self._strike("before looking")
-        entry = super().named(account, once, digest)
+        found = super().named(account, name)
         self._strike("after looking")
-        return entry
+        return found
 
-    def conclude(self, key: str, state: State, **facts: Any) -> None:
+    def conclude(self, key: str, outcome: Outcome) -> Purchase:
         self._strike("before concluding")
-        super().conclude(key, state, **facts)
+        bought = super().conclude(key, outcome)
         self._strike("after concluding")
+        return bought
 
     def _strike(self, place: str) -> None:
         if place == self._place:
@@ -97,24 +101,22 @@ CALLS = {
 Call = Callable[[AsyncClient], Coroutine[Any, Any, None]]
 
 
-def cancelled_call(
-    event_loop: EventLoop, call: Call, ledger: SlowLedger, tasks: list[Task]
-) -> World:
-    """Cancel *call* where the ledger says so, and return the service."""
+def cancelled_call(event_loop: EventLoop, call: Call, store: SlowStore, tasks: list[Task]) -> World:
+    """Cancel *call* where the store says so, and return the service."""
     world = World()
 
     async def calling(cancel: Cancel) -> None:
         if in_trio_task():
-            ledger.cancel = lambda: trio.from_thread.run_sync(cancel)
+            store.cancel = lambda: trio.from_thread.run_sync(cancel)
         else:
             loop = asyncio.get_running_loop()
-            ledger.cancel = lambda: loop.call_soon_threadsafe(cancel)
+            store.cancel = lambda: loop.call_soon_threadsafe(cancel)
         transport = AsyncFace(InProcessTransport(world))
         async with AsyncClient(
             world.key,
             world.url,
             world.url,
-            ledger=ledger,
+            store=store,
             transport=transport,
             on_submitted=tasks.append,
             poll_interval=0.01,
@@ -133,31 +135,31 @@ def cancelled_call(
 @pytest.mark.parametrize("place", ["before arming", "after arming"])
 def test_while_arming(event_loop: EventLoop, tmp_path: Path, call: str, place: str) -> None:
     """If the call is cancelled while it is armed, nothing is sent, and the amount is released."""
-    ledger = SlowLedger(tmp_path / "ledger.sqlite3", place)
-    world = cancelled_call(event_loop, CALLS[call], ledger, [])
+    store = SlowStore(tmp_path / "store.sqlite3", place)
+    world = cancelled_call(event_loop, CALLS[call], store, [])
     assert world.posts == []
-    assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
+    assert [one.state for one in purchases_at(store.place)] == [State.RELEASED]
 
 
 @pytest.mark.parametrize("call", ["create_once", "joining"])
 @pytest.mark.parametrize("place", ["before looking", "after looking"])
 def test_while_looking(event_loop: EventLoop, tmp_path: Path, call: str, place: str) -> None:
     """If the call is cancelled while it looks for a name, nothing is sent or recorded."""
-    ledger = SlowLedger(tmp_path / "ledger.sqlite3", place)
-    world = cancelled_call(event_loop, CALLS[call], ledger, [])
+    store = SlowStore(tmp_path / "store.sqlite3", place)
+    world = cancelled_call(event_loop, CALLS[call], store, [])
     assert world.posts == []
-    assert [*ledger.entries()] == []
+    assert purchases_at(store.place) == []
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("place", ["before concluding", "after concluding"])
 def test_while_concluding(event_loop: EventLoop, tmp_path: Path, call: str, place: str) -> None:
     """If it is cancelled after the response, the outcome is recorded, and the id was reported."""
-    ledger = SlowLedger(tmp_path / "ledger.sqlite3", place)
+    store = SlowStore(tmp_path / "store.sqlite3", place)
     tasks: list[Task] = []
-    world = cancelled_call(event_loop, CALLS[call], ledger, tasks)
+    world = cancelled_call(event_loop, CALLS[call], store, tasks)
     assert len(world.posts) == 1
-    [entry] = ledger.entries()
-    assert entry.state is State.ACCEPTED
-    assert [task.id for task in tasks] == ([] if entry.task is None else [entry.task.id])
+    [bought] = purchases_at(store.place)
+    assert bought.state is State.ACCEPTED
+    assert [task.id for task in tasks] == ([] if bought.task is None else [bought.task])
     assert (call == "stream") == (tasks == [])

@@ -33,7 +33,7 @@ CALLS: list[tuple[str, list[Any], str, str]] = [
     ("create", [REQUEST], "timeout", OF_CLIENT.format("timeout")),
     ("create", [REQUEST], "on_update", OF_CALL.format("run", "on_update")),
     ("create", ["imga"], "model", OF_REQUEST.format("model")),
-    ("create_once", ["order", REQUEST], "ledger", OF_CLIENT.format("ledger")),
+    ("create_once", ["order", REQUEST], "store", OF_CLIENT.format("store")),
     ("get", ["task-1"], "timeout", OF_CLIENT.format("timeout")),
     ("wait", ["task-1"], "poll_interval", OF_CLIENT.format("poll_interval")),
     ("wait", ["task-1"], "size_limit", OF_CALL.format("save", "size_limit")),

@@ -46,7 +46,7 @@ def call(request: pytest.FixtureRequest) -> Call:
 def client(
     make_client: MakeClient, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AnyClient:
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger"))
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store"))
     return make_client(world)
 
 

@@ -1,4 +1,4 @@
-"""One task belongs to one entry of an account, whatever the service, a person or a race does."""
+"""One task belongs to one purchase of an account, whatever the service, a person or a race does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from muybridge import Budget, CreateAmbiguous, OverBudget
-from muybridge.ledger import CannotResolve, State, open_ledger
+from muybridge.purchases import CannotDecide, Choice, State
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+from stores import decide, purchases_at
 
 from .drivers import MakeClient
 from .in_process import Watched, World
@@ -20,19 +21,14 @@ LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT)
 SAME = HttpResponse(200, (), json.dumps({"id": "task-1", "status": "queued"}).encode())
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
-
-
-def test_one_id_for_two_names(make_client: MakeClient, world: World, ledger: Path) -> None:
+def test_one_id_for_two_names(make_client: MakeClient, world: World, place: str) -> None:
     """If the service gives a request the id of another one, that is said, and it stays spent."""
     world.always = SAME
-    client = make_client(world, ledger=ledger, budget=Budget(creates=2))
+    client = make_client(world, store=place, budget=Budget(creates=2))
     assert client.create_once("order 1", image()).id == "task-1"
     for _ in range(2):
         with pytest.raises(
-            CreateAmbiguous, match=r"task-1, which entry \w+ \(order 1\) has"
+            CreateAmbiguous, match=r"task-1, which purchase \w+ \(order 1\) has"
         ) as told:
             client.create_once("order 2", image("another horse"))
         assert told.value.candidate_id == "task-1"
@@ -40,63 +36,61 @@ def test_one_id_for_two_names(make_client: MakeClient, world: World, ledger: Pat
     with pytest.raises(OverBudget):
         client.create(image())
     assert len(world.posts) == 2
-    first, second = open_ledger(ledger).entries()
+    first, second = purchases_at(place)
     assert (first.state, second.state) == (State.ACCEPTED, State.AMBIGUOUS)
 
 
-def test_one_id_for_two_creates(make_client: MakeClient, world: World, ledger: Path) -> None:
-    """A create without a name returns the task that it was given; the ledger has the doubt."""
+def test_one_id_for_two_creates(make_client: MakeClient, world: World, place: str) -> None:
+    """A create without a name returns the task that it was given; the store has the doubt."""
     world.always = SAME
-    client = make_client(world, ledger=ledger)
+    client = make_client(world, store=place)
     assert [client.create(image()).id for _ in range(2)] == ["task-1", "task-1"]
-    _, second = open_ledger(ledger).entries()
+    _, second = purchases_at(place)
     assert (second.state, second.candidate, second.task) == (State.AMBIGUOUS, "task-1", None)
     assert second.reason is not None
     assert "task-1" in second.reason
 
 
-def test_one_id_of_two_accounts(make_client: MakeClient, world: World, ledger: Path) -> None:
+def test_one_id_of_two_accounts(make_client: MakeClient, world: World, place: str) -> None:
     """Two accounts may have tasks with the same id."""
     other = World(key="sk-another-1a2b3c4d5e6f")
     for each in (world, other):
         each.always = SAME
-        assert make_client(each, ledger=ledger).create_once("order 1", image()).id == "task-1"
-    assert {entry.state for entry in open_ledger(ledger).entries()} == {State.ACCEPTED}
+        assert make_client(each, store=place).create_once("order 1", image()).id == "task-1"
+    assert {one.state for one in purchases_at(place)} == {State.ACCEPTED}
 
 
-def test_adopting_the_task_of_another(make_client: MakeClient, world: World, ledger: Path) -> None:
+def test_adopting_the_task_of_another(make_client: MakeClient, world: World, place: str) -> None:
     """A person cannot give a request the task of another one, and may name another task later."""
-    client = make_client(world, ledger=ledger)
+    client = make_client(world, store=place)
     client.create_once("order 1", image())
     world.instead.append(LOST)
     with pytest.raises(CreateAmbiguous):
         client.create_once("order 2", image())
-    books = open_ledger(ledger)
-    key = [entry.key for entry in books.entries()][-1]
-    with pytest.raises(CannotResolve, match=r"entry \w+ \(order 1\) already has task task-1"):
-        books.adopt(key, "task-1")
+    key = purchases_at(place)[-1].key
+    with pytest.raises(CannotDecide, match=r"purchase \w+ \(order 1\) already has task task-1"):
+        decide(place, key, Choice.ADOPT, "task-1")
     for task in ("task-8", "task-8", "task-9"):
-        books.adopt(key, task)
+        decide(place, key, Choice.ADOPT, task)
     assert client.create_once("order 2", image()).id == "task-9"
 
 
-def test_a_race_for_one_task(make_client: MakeClient, world: World, ledger: Path) -> None:
+def test_a_race_for_one_task(make_client: MakeClient, world: World, place: str) -> None:
     """Of many people who give one task to different requests, one succeeds."""
-    client = make_client(world, ledger=ledger)
+    client = make_client(world, store=place)
     world.always = LOST
     for number in range(8):
         with pytest.raises(CreateAmbiguous):
             client.create_once(f"order {number}", image())
-    keys = [entry.key for entry in open_ledger(ledger).entries()]
+    keys = [one.key for one in purchases_at(place)]
     refused: list[str] = []
     begin = threading.Barrier(len(keys))
 
     def adopt(key: str) -> None:
-        books = open_ledger(ledger)
         begin.wait(60)
         try:
-            books.adopt(key, "task-1")
-        except CannotResolve:
+            decide(place, key, Choice.ADOPT, "task-1")
+        except CannotDecide:
             refused.append(key)
 
     threads = [threading.Thread(target=adopt, args=(key,)) for key in keys]
@@ -104,30 +98,33 @@ def test_a_race_for_one_task(make_client: MakeClient, world: World, ledger: Path
         thread.start()
     for thread in threads:
         thread.join(60)
-    states = {entry.key: entry.state for entry in open_ledger(ledger).entries()}
+    states = {one.key: one.state for one in purchases_at(place)}
     [winner] = states.keys() - {*refused}
     assert states == {**dict.fromkeys(keys, State.AMBIGUOUS), winner: State.ACCEPTED}
 
 
-@pytest.mark.parametrize("decision", ["release", "resubmit", "abandon"])
-def test_a_late_id_that_another_has(make_client: MakeClient, ledger: Path, decision: str) -> None:
-    """A late response is recorded even if its task is another one's: its id is kept, and spent."""
+@pytest.mark.parametrize("choice", [Choice.RELEASE, Choice.RESUBMIT, Choice.ABANDON])
+def test_a_late_id_that_another_has(make_client: MakeClient, path: Path, choice: Choice) -> None:
+    """A late response is recorded even if its task is another one's: the person's decision stands.
+
+    Its id is kept, in case the service has charged twice.
+    """
     world = Watched()
     world.always = SAME
-    client = make_client(world, ledger=ledger)
+    client = make_client(world, store=path)
     client.create_once("order 1", image())
 
-    def decide() -> None:
+    def decided() -> None:
         # As if the sender were dead: somebody has removed the lock of its owner.
-        for owner in Path(f"{ledger}.owners").iterdir():
+        for owner in Path(f"{path}.owners").iterdir():
             owner.unlink()
-        books = open_ledger(ledger)
-        [key] = [one.key for one in books.entries() if one.state is State.AMBIGUOUS]
-        getattr(books, decision)(key)
+        [key] = [one.key for one in purchases_at(path) if one.state is State.AMBIGUOUS]
+        decide(path, key, choice)
 
-    world.watch = decide
+    world.watch = decided
     with pytest.raises(CreateAmbiguous):
         client.create_once("order 2", image("another horse"))
-    second = [*open_ledger(ledger).entries()][-1]
-    assert second.state is (State.RESUBMITTED if decision == "resubmit" else State.AMBIGUOUS)
-    assert second.candidate == "task-1"
+    second = purchases_at(path)[-1]
+    assert second.late is not None
+    assert "task-1" in second.late
+    assert second.task is None

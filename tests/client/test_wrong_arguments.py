@@ -181,7 +181,7 @@ CONSTRUCTOR = {
     "on_submitted": ("on_submitted must be callable, or None", "none"),
     "on_event": ("on_event must be callable, or None", "none"),
     "budget": (r"budget must be a Budget, not .*: write Budget\(creates=3\)", "none"),
-    "ledger": ("ledger must be a path or a Ledger", "name path none"),
+    "store": ("store must be a path, 'postgresql://...' or a Store", "name path none"),
     "prices": (r"prices must be a PriceList, not .*: write muybridge.load_prices\(path\)", "none"),
     "dedupe": ("dedupe must be True or False", ""),
     "account": ("account must be a string", "name none"),
@@ -192,7 +192,7 @@ CONSTRUCTOR = {
 def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "horse.png").write_bytes(PNG.getvalue())
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -36,7 +36,7 @@ from muybridge_protocol.remedies import (
 )
 from muybridge_protocol.service import Service, check_key
 
-PUBLIC = ("muybridge", "muybridge.batch", "muybridge.ledger", "muybridge_protocol.errors")
+PUBLIC = ("muybridge", "muybridge.batch", "muybridge.purchases", "muybridge_protocol.errors")
 
 
 def public_errors() -> Iterator[type[MuybridgeError]]:
@@ -117,6 +117,23 @@ def test_a_candidate() -> None:
     assert "get('task-1')" in str(error)
 
 
+def test_a_purchase_to_decide_about() -> None:
+    """Its reader looks at the account first. The command names the store, if it needs to."""
+    decide = Remedy(kind=RemedyKind.DECIDE, purchase="k1", store="my store.sqlite3")
+    error = CreateAmbiguous(reason="a reset", advice=(decide,))
+    for face in (in_python, in_command, in_records):
+        assert error.next_step(face) == (
+            "Before you send the request again, check your account for a new task; to decide: "
+            "muybridge decide --store 'my store.sqlite3' k1."
+        )
+    usual = CreateAmbiguous(
+        reason="a reset",
+        candidate_id="task-1",
+        advice=(Remedy(kind=RemedyKind.DECIDE, purchase="k1"),),
+    )
+    assert usual.next_step().endswith("; to decide: muybridge decide k1.")
+
+
 def test_a_failure_brings_its_remedies() -> None:
     """What a transport knows to do is on the error, and replaces the usual advice."""
     remedy = Remedy(kind=RemedyKind.BYPASS_PROXY, variable="NO_PROXY")
@@ -133,7 +150,9 @@ def test_a_failure_brings_its_remedies() -> None:
 @pytest.mark.parametrize("kind", RemedyKind)
 def test_every_remedy_has_words_in_python(kind: RemedyKind) -> None:
     """No remedy is silent in Python, and each is data that JSON takes."""
-    remedy = Remedy(kind=kind, option="out", variable="OUT", task="task-1", entry="a1", form="text")
+    remedy = Remedy(
+        kind=kind, option="out", variable="OUT", task="task-1", purchase="a1", form="text"
+    )
     assert in_python(remedy)
     assert json.loads(json.dumps(remedy.to_dict())) == remedy.to_dict()
 

@@ -132,41 +132,36 @@ _ALL = (
             "muybridge.purchases.steps",
             "muybridge.purchases.store",
         ),
-        ("tests/purchases", "tests/ledger/test_store.py"),
+        ("tests/purchases",),
         sample=60,
         database=True,
     ),
     Group(
-        "ledger",
+        "booking",
         (
-            "muybridge.ledger.books",
-            "muybridge.ledger.budget",
-            "muybridge.ledger.entries",
-            "muybridge.ledger.joining",
-            "muybridge.ledger.ledger",
-            "muybridge.ledger.once",
+            "muybridge.purchases.booking",
+            "muybridge.purchases.environment",
+            "muybridge.purchases.joining",
+            "muybridge.purchases.once",
             "muybridge.purchases.owners",
-            "muybridge.ledger.spent",
-            "muybridge.ledger.sqlite_store",
-            "muybridge.batch.decisions.in_ledger",
+            "muybridge.batch.decisions.in_store",
         ),
         (
             "tests/batch/test_decisions.py",
             "tests/batch/test_dedupe.py",
             "tests/batch/test_preflight.py",
-            "tests/cli/test_ledger.py",
             "tests/client/test_attempts.py",
             "tests/client/test_budgets.py",
             "tests/client/test_budgets_cancelled.py",
             "tests/client/test_create_once.py",
-            "tests/client/test_ledger_file.py",
+            "tests/client/test_store_file.py",
             "tests/client/test_run_all_dedupe.py",
             "tests/client/test_shared_tasks.py",
-            "tests/ledger/test_late_and_forked.py",
-            "tests/ledger/test_store.py",
-            "tests/ledger/test_sums.py",
-            "tests/ledger/test_unstorable_outcomes.py",
+            "tests/purchases/test_environment.py",
+            "tests/purchases/test_files.py",
+            "tests/purchases/test_late_and_forked.py",
         ),
+        database=True,
     ),
     Group(
         "driver",
@@ -311,8 +306,19 @@ _ALL = (
     ),
     Group(
         "decisions",
-        (f"{_BATCH}.decisions.items", f"{_BATCH}.decisions.table"),
-        ("tests/batch/test_decisions.py", "tests/batch/test_decision_table.py"),
+        (
+            f"{_BATCH}.decisions.items",
+            f"{_BATCH}.decisions.table",
+            "muybridge.files.tables",
+            "muybridge.verbs.decisions",
+            "muybridge.verbs.spending",
+        ),
+        (
+            "tests/batch/test_decisions.py",
+            "tests/batch/test_decision_table.py",
+            "tests/cli/test_purchases.py",
+            "tests/verbs/test_money.py",
+        ),
         database=True,
     ),
 )
@@ -653,7 +659,7 @@ EQUIVALENT: dict[_Key, str] = {
                 f"{_CORE}.operations.poll",
                 f"{_CORE}.operations.text",
                 "muybridge.drivers.driver",
-                f"{_BATCH}.decisions.in_ledger",
+                f"{_BATCH}.decisions.in_store",
                 f"{_BATCH}.decisions.items",
             )
         ),
@@ -780,7 +786,6 @@ EQUIVALENT: dict[_Key, str] = {
         (
             *_swapped(f"{_BATCH}.postgres.journal", "last = 0", ("0", "-1")),
             *_swapped(f"{_BATCH}.sqlite.journal", "last = 0", ("0", "-1")),
-            *_swapped("muybridge.ledger.sqlite_store", "last = 0", ("0", "-1")),
         ),
         "items and entries are numbered from 1",
     ),
@@ -867,34 +872,19 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
-            "muybridge.ledger.books",
-            "self.key: str = secrets.token_hex(6)",
-            ("6", "7"),
-            ("6", "5"),
+            "muybridge.purchases.booking",
+            "return secrets.token_hex(16)",
+            ("16", "17"),
+            ("16", "15"),
         ),
         "it is as unlikely twice",
     ),
     **dict.fromkeys(
         (
-            *_swapped(
-                "muybridge.ledger.sqlite_store",
-                "PATIENCE: Final = 30.0",
-                ("30.0", "31.0"),
-                ("30.0", "29.0"),
-            ),
-            *_swapped("muybridge.ledger.once", "_PAUSE: Final = 0.5", ("0.5", "1.5")),
-            *_swapped("muybridge.ledger.joining", "_PAUSE: Final = 1.0", ("1.0", "2.0")),
+            *_swapped("muybridge.purchases.once", "_PAUSE: Final = 0.5", ("0.5", "1.5")),
+            *_swapped("muybridge.purchases.joining", "_PAUSE: Final = 1.0", ("1.0", "2.0")),
         ),
         "it shows in nothing but how long a caller waits for another one",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            "muybridge.ledger.sqlite_store",
-            "_PAGE: Final = 1000",
-            ("1000", "1001"),
-            ("1000", "999"),
-        ),
-        "it shows in nothing but the memory that a page takes",
     ),
     **dict.fromkeys(
         (
@@ -903,12 +893,6 @@ EQUIVALENT: dict[_Key, str] = {
                 "name = secrets.token_hex(8)",
                 ("8", "9"),
                 ("8", "7"),
-            ),
-            *_swapped(
-                "muybridge.ledger.sqlite_store",
-                'db.execute("INSERT INTO ledger VALUES (?)", (secrets.token_bytes(16),))',
-                ("16", "17"),
-                ("16", "15"),
             ),
         ),
         "it is as unlikely twice",
@@ -929,23 +913,8 @@ EQUIVALENT: dict[_Key, str] = {
         "nothing is read from the file, or written to it",
     ),
     **dict.fromkeys(
-        (
-            *_swapped(
-                "muybridge.ledger.sqlite_store",
-                'salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]',
-                ("[0]", "[-1]"),
-            ),
-            *_swapped(
-                "muybridge.ledger.sqlite_store",
-                "self._newest = self._newest if newest is None else newest[0]",
-                ("[0]", "[-1]"),
-            ),
-        ),
-        _ONE_COLUMN,
-    ),
-    **dict.fromkeys(
         _swapped(
-            "muybridge.ledger.joining",
+            "muybridge.purchases.joining",
             "if isinstance(create, Create) and later < create.deadline:",
             ("later < create.deadline", "(later <= create.deadline)"),
         ),
@@ -953,34 +922,29 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
-            ("muybridge.ledger.sqlite_store", "self._is_intact = True", "pass"),
-            *_swapped("muybridge.ledger.sqlite_store", "self._is_intact = True", ("True", "False")),
+            ("muybridge.purchases.sqlite", "self._is_intact = True", "pass"),
+            *_swapped("muybridge.purchases.sqlite", "self._is_intact = True", ("True", "False")),
         ),
         "it takes longer, and finds the same",
     ),
     **dict.fromkeys(
         (
             *_swapped(
-                "muybridge.ledger.sqlite_store",
-                "for measure, total, count in zip(Measure, sums, known, strict=True)",
-                ("True", "False"),
-            ),
-            *_swapped(
-                "muybridge.ledger.sqlite_store",
-                "columns: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))",
+                "muybridge.purchases.steps",
+                "columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))",
                 ("True", "False"),
             ),
         ),
         "the row has just these columns, because they were asked for",
     ),
     **dict.fromkeys(
-        _swapped("muybridge.ledger.books", "self._armed: bool = False", ("False", "True")),
-        "an operation that is not armed has no entry whose outcome could be recorded",
+        _swapped("muybridge.purchases.booking", "self._armed: bool = False", ("False", "True")),
+        "an operation that is not armed has no purchase whose outcome could be recorded",
     ),
     **dict.fromkeys(
         (
-            ("muybridge.ledger.books", "self._armed = False", "pass"),
-            *_swapped("muybridge.ledger.books", "self._armed = False", ("False", "True")),
+            ("muybridge.purchases.booking", "self._armed = False", "pass"),
+            *_swapped("muybridge.purchases.booking", "self._armed = False", ("False", "True")),
         ),
         "only what was released is recorded again unarmed, and releasing it again changes nothing",
     ),

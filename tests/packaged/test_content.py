@@ -78,7 +78,7 @@ def test_metadata(content: dict[str, bytes]) -> None:
 
 
 def test_what_is_installed_without_an_extra(content: dict[str, bytes]) -> None:
-    """It is what the clients, the command, batches and the ledger need; heavy parts are extras."""
+    """It is what the clients, the command, batches and the store need; heavy parts are extras."""
     needed = message_from_bytes(content[f"{INFORMATION}/METADATA"]).get_all("Requires-Dist", [])
     base = {found.name for found in map(Requirement, needed) if found.marker is None}
     assert base == {

@@ -131,10 +131,10 @@ def test_clients(
     check(environments.get("").run(JOBS / f"{job}.py", str(tmp_path), **service), tmp_path)
 
 
-def test_ledger(environments: Environments, tmp_path: Path) -> None:
+def test_store(environments: Environments, tmp_path: Path) -> None:
     """Without an extra, a limit is kept in the user's own folder."""
     folders = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-    told = environments.get("").run(JOBS / "with_ledger.py", **folders)
+    told = environments.get("").run(JOBS / "with_store.py", **folders)
     assert told == "task-1\nrefused\n"
     assert list(tmp_path.rglob("*.sqlite3"))
 

@@ -1,6 +1,6 @@
-"""Purchases under names: `create_once`, with a budget, in a ledger that is new.
+"""Purchases under names: `create_once`, with a budget, in a store that is new.
 
-The program has just made a folder above the ledger's, and has not synced its name.
+The program has just made a folder above the store's, and has not synced its name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from muybridge import Budget, Client, CreateAmbiguous, ImgbRequest, Refused, Task
-from muybridge.ledger import State, open_ledger
+from muybridge.purchases import Purchase, State, open_store
 
 from .service import Note, Response, Service, silent
 
@@ -61,7 +61,7 @@ class Names:
         return Service(RESPONSES, note)
 
     def run(self, service: Service, root: Path) -> None:
-        _ledger(root).parent.parent.mkdir(exist_ok=True)  # as programs do, without syncing it
+        _store(root).parent.parent.mkdir(exist_ok=True)  # as programs do, without syncing it
         with _client(service, root) as client:
             for horse in (*HORSES, HORSES[0]):
                 with contextlib.suppress(CreateAmbiguous, Refused):
@@ -80,20 +80,19 @@ class Names:
                 except (CreateAmbiguous, Refused) as error:
                     outcome = error
                 wrong += _judge(service, horse, outcome)
-        states = [entry.state for entry in open_ledger(_ledger(root)).entries()]
+        states = [one.state for one in _purchases(root)]
         if states.count(State.AMBIGUOUS) > 1 + LOST + len(self.deaths):
             wrong.append(f"{states.count(State.AMBIGUOUS)} requests are ambiguous")
         paid = sum(map(len, service.accepted.values()))
         counted = sum(state is not State.RELEASED for state in states)
         if not paid <= counted <= BUDGET:
-            wrong.append(f"the ledger counts {counted} creates, and {paid} were paid for")
+            wrong.append(f"the store counts {counted} creates, and {paid} were paid for")
         if State.ARMED in states:
             wrong.append("a request is still on its way")
         return wrong
 
     def recorded(self, root: Path) -> set[str]:
-        entries = open_ledger(_ledger(root)).entries()
-        return {entry.task.id for entry in entries if entry.task is not None}
+        return {one.task for one in _purchases(root) if one.task is not None}
 
 
 class NamesAgain(Names):
@@ -120,11 +119,17 @@ def _judge(service: Service, horse: str, outcome: object) -> list[str]:
 
 
 def _client(service: Service, root: Path) -> Client:
-    return service.client(budget=Budget(creates=BUDGET), ledger=_ledger(root))
+    return service.client(budget=Budget(creates=BUDGET), store=_store(root))
 
 
-def _ledger(root: Path) -> Path:
-    return root / "state" / "stable" / "ledger.sqlite3"
+def _purchases(root: Path) -> list[Purchase]:
+    store = open_store(_store(root))
+    store.sweep()
+    return [*store.purchases()]
+
+
+def _store(root: Path) -> Path:
+    return root / "state" / "stable" / "store.sqlite3"
 
 
 def _request(horse: str) -> ImgbRequest:

@@ -81,6 +81,7 @@ def main(name: str, place: str, number: str, order: str = "") -> None:
     """Run a process of a scene."""
     gc.disable()  # what removes its file when it is collected does so at the end, in each run
     scene, folder = SCENES[name], Path(place)
+    os.environ["XDG_STATE_HOME"] = str(folder / "home")  # on a disk of its own
     root, marks = folder / "root", os.open(folder / "marks", os.O_RDWR)
     audit: Audit | None = None
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Final
+from unittest.mock import patch
 
 import attrs
 
@@ -78,7 +80,9 @@ def judge(scene: Scene, cut: Cut) -> Fault | None:
     """Let *scene* continue after *cut*, and return what is wrong, or None."""
     service = scene.service()
     service.remember(cut.marks)
-    with _folder() as root:
+    with _folder() as folder, patch.dict(os.environ, {"XDG_STATE_HOME": f"{folder}/home"}):
+        root = folder / "root"
+        root.mkdir()
         cut.state.build(root)
         try:
             wrong = scene.found(service, root) + scene.resume(service, root)

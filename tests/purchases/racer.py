@@ -19,6 +19,7 @@ from typing import Any
 from muybridge.purchases import Exceeded, Lost, NameHeld, Store, open_store
 from muybridge.purchases.store import NewItem
 from muybridge_protocol.purchases import (
+    EVERYTHING,
     Amounts,
     Budget,
     CannotDecide,
@@ -113,7 +114,7 @@ def race(
     """
     counted: Counter[str] = Counter()
     broken: list[BaseException] = []
-    act = {"names": names, "budget": budget, "mixed": mixed}[what]
+    act = {"names": names, "budget": budget, "decisions": decisions, "mixed": mixed}[what]
 
     def work(thread: int) -> None:
         chance = random.Random(f"{seed} {thread}")  # noqa: S311  order, not secrets
@@ -175,6 +176,26 @@ def budget(
         except Exceeded:
             counted["refused"] += 1
             return
+
+
+def decisions(store: Store, service: Service, chance: random.Random, counted: Counter[str]) -> None:
+    """Buy until the stored budget is used up, while everybody decides, prunes and limits."""
+    del service
+    while True:
+        try:
+            bought = store.arm(order_of())
+        except Exceeded:
+            counted["refused"] += 1
+            return
+        store.conclude(bought.key, Outcome(state=State.AMBIGUOUS))
+        choice = chance.choice((*Choice,))
+        task = f"T {bought.key}" if choice is Choice.ADOPT else None
+        after = store.decide(bought.key, choice, task)
+        counted["paid"] += after.is_spent
+        if chance.random() < 0.2:
+            store.prune(float("inf"))
+        if chance.random() < 0.2:
+            store.limit(EVERYTHING, Budget(pictures=10**6))
 
 
 def mixed(

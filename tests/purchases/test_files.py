@@ -6,19 +6,22 @@ import errno
 import os
 import resource
 import shutil
+import signal
 import sqlite3
 import stat
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
+import moments
+from muybridge.files.locks import lock
 from muybridge.purchases import StoreUnusable, open_store
 from muybridge.purchases.sqlite import SqliteDatabase
 from muybridge.purchases.store import Store
-from muybridge_protocol.purchases import Choice, Measure, State
+from muybridge_protocol.purchases import Budget, Choice, Measure, State
 from processes import Nursery
 
 from .racer import order_of
@@ -56,6 +59,35 @@ def test_an_older_copy(path: Path, tmp_path: Path, how: str, *, later: bool) -> 
     put(tmp_path / "now", path, how)
     user.arm(order_of())
     assert user.spent()[Measure.CREATES] == 3
+
+
+def test_an_older_copy_is_accepted_by_a_person(path: Path, tmp_path: Path) -> None:
+    """Later programs use it then, and notice the next one. Who knows better still refuses it."""
+    store = open_store(path)
+    store.arm(order_of())
+    shutil.copy(path, tmp_path / "backup")
+    store.arm(order_of("once x"))
+    put(tmp_path / "backup", path, "rename")
+    open_store(path).accept()
+    with pytest.raises(StoreUnusable, match="older copy"):
+        store.arm(order_of("once x"))
+    later = open_store(path)
+    assert later.spent()[Measure.CREATES] == 1
+    later.arm(order_of("once x"))
+    put(tmp_path / "backup", path, "rename")
+    with pytest.raises(StoreUnusable, match="store accept --help"):
+        open_store(path).spent()
+
+
+def test_a_copy_without_a_purchase_is_accepted(path: Path, tmp_path: Path) -> None:
+    """It is of the same store, from the time before the first one."""
+    with open_store(path) as store:
+        store.limit("", Budget(creates=5))
+        shutil.copy(path, tmp_path / "backup")
+        store.arm(order_of())
+    put(tmp_path / "backup", path, "rename")
+    open_store(path).accept()
+    open_store(path).arm(order_of())
 
 
 def test_another_store(path: Path, tmp_path: Path) -> None:
@@ -209,3 +241,99 @@ def test_a_fork_is_another_owner(path: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
     assert store.sweep() == 1
     assert store.find(mine.key).state is State.ARMED
+
+
+def test_an_owner_whose_store_nobody_uses_any_more(path: Path) -> None:
+    """What it leaves armed is ambiguous, and its lock does not lie about."""
+    store = open_store(path)
+    store.arm(order_of())
+    other = open_store(path)
+    assert other.sweep() == 0
+    del store
+    assert other.sweep() == 1
+    assert [one.state for one in other.purchases()] == [State.AMBIGUOUS]
+    del other
+    assert {one.name for one in path.parent.iterdir()} == {path.name, f"{path.name}.owners"}
+    assert [*path.with_name(f"{path.name}.owners").iterdir()] == []
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_an_owner_whose_file_another_one_removes(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_locked: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    """A process that looks at the file of an owner before its lock makes it take another name."""
+    removed: list[Path] = []
+
+    def late(file: BinaryIO) -> bool:
+        if removed:
+            return lock(file)
+        for each in path.with_name(f"{path.name}.owners").iterdir():
+            each.unlink()
+            removed.append(each)
+        return is_locked
+
+    monkeypatch.setattr(*moments.at("owner locked").place, late)
+    owner = SqliteDatabase(path).owner()
+    assert len(removed) == 1
+    assert not removed[0].name.endswith(owner)
+
+
+def test_another_process_creates_the_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes may create the store's folder at the same moment."""
+    path.parent.mkdir(parents=True)
+    is_dir = Path.is_dir
+    asked: list[Path] = []
+
+    def seen(one: Path) -> bool:
+        asked.append(one)
+        return is_dir(one) and (one != path.parent or one in asked[:-1])
+
+    monkeypatch.setattr(Path, "is_dir", seen)
+    open_store(path).arm(order_of())
+    assert asked.count(path.parent) > 1
+    assert path.exists()
+
+
+def test_damage_where_nobody_reads(path: Path) -> None:
+    """A file that is damaged anywhere is refused, though what is asked for could be read."""
+    open_store(path).arm(order_of())
+    with closing(sqlite3.connect(path)) as db:
+        [(page,)] = db.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'muybridge_purchased_tasks'"
+        )
+        [(size,)] = db.execute("PRAGMA page_size")
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\xee" * size
+    path.write_bytes(data)
+    with pytest.raises(StoreUnusable, match="malformed"):
+        open_store(path).spent()
+
+
+def test_a_signal_while_the_file_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the handler of a signal raises comes out as it is, and says nothing of the store."""
+
+    class Late(OSError):
+        pass
+
+    def handler(*_: object) -> None:
+        raise Late
+
+    def strike(_: SqliteDatabase, __: sqlite3.Connection) -> None:
+        signal.raise_signal(signal.SIGALRM)
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    monkeypatch.setattr(*moments.at("store checked").place, strike)
+    try:
+        with pytest.raises(Late):
+            open_store(path).arm(order_of())
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+
+
+def test_a_place_that_is_no_folder(tmp_path: Path) -> None:
+    """A path below a file is an error of the store."""
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(StoreUnusable, match="Nothing is sent"):
+        open_store(tmp_path / "file" / "store.sqlite3").arm(order_of())

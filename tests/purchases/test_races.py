@@ -15,9 +15,12 @@ import pytest
 
 from muybridge.purchases import Store
 from muybridge_protocol.purchases import (
+    EVERYTHING,
     NOTHING,
+    Budget,
     Choice,
     Measure,
+    Outcome,
     Stage,
     State,
     plus,
@@ -25,7 +28,7 @@ from muybridge_protocol.purchases import (
 )
 from processes import Nursery
 
-from .racer import THREADS, Service, let_time_pass
+from .racer import THREADS, Service, let_time_pass, order_of
 
 PROCESSES = 4
 
@@ -72,6 +75,21 @@ def test_a_budget(nurseries: list[Nursery], store: Store, place: str, tmp_path: 
     assert told == {"refused": PROCESSES * THREADS}
     assert len(Service(tmp_path / "service").accepted()) == 20
     assert store.spent()[Measure.CREATES] == 20
+
+
+@pytest.mark.parametrize("from_now", [False, True])
+def test_a_budget_while_people_decide_and_prune(
+    nurseries: list[Nursery], store: Store, place: str, tmp_path: Path, *, from_now: bool
+) -> None:
+    """What is released can be spent again, and what is removed stays counted: none beyond."""
+    for _ in range(3):
+        store.conclude(store.arm(order_of()).key, Outcome(state=State.AMBIGUOUS))
+    limit = 30
+    stored = store.limit(EVERYTHING, Budget(creates=limit), from_now=from_now)
+    told = at_once(nurseries, what="decisions", place=place, service=f"{tmp_path}/service")
+    assert told == {"refused": PROCESSES * THREADS, "paid": limit if from_now else limit - 3}
+    assert store.spent(stored.counted_under)[Measure.CREATES] == limit
+    assert store.spent()[Measure.CREATES] == told["paid"] + 3
 
 
 @pytest.mark.parametrize("steps", [5, pytest.param(100, marks=pytest.mark.nightly)])

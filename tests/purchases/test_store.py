@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pytest
 
+import moments
 from muybridge.purchases import (
     Choosing,
     Exceeded,
     NameHeld,
+    NoneDecided,
     StillSending,
     Store,
     StoreUnusable,
     TaskTaken,
     open_store,
 )
-from muybridge.purchases.schema import UPGRADES
+from muybridge.purchases.schema import UPGRADES, VERSION
+from muybridge.purchases.steps import INSERT, written
+from muybridge.purchases.store import NewItem
 from muybridge_protocol.purchases import (
     EVERYTHING,
     UNKNOWN_END,
@@ -29,14 +34,19 @@ from muybridge_protocol.purchases import (
     Measure,
     Order,
     Outcome,
+    Purchase,
+    Stage,
     State,
+    day_of,
 )
 from muybridge_protocol.records.tasks import Task
+from stores import at as open_at
 
 from .racer import ONE, let_time_pass
 from .racer import order_of as order
 
 THROTTLED = Outcome(state=State.RELEASED, reason="429")
+UNCLEAR = Outcome(state=State.AMBIGUOUS, reason="cut off")
 AMBIGUOUS = Outcome(state=State.AMBIGUOUS, reason="cut off", candidate="C", reply=b"\x00{")
 
 
@@ -70,7 +80,12 @@ def test_an_empty_place_is_an_empty_store(store: Store, place: str) -> None:
     assert [*store.purchases()] == []
     assert store.named("a", "x") is None
     assert store.sweep() == 0
-    assert store.limits() == {}
+    assert store.limits() == []
+    assert store.prune(float("inf")).removed == {}
+    assert store.pruned_spent() == {}
+    with pytest.raises(LookupError):
+        store.lift(EVERYTHING)
+    assert not store.database.exists()
     with pytest.raises(LookupError):
         store.find("k")
     with open_store(place) as other, pytest.raises(LookupError):
@@ -101,34 +116,73 @@ def test_a_name_is_free_only_if_nothing_was_bought_under_it(store: Store, outcom
 @pytest.mark.parametrize("choice", Choice)
 def test_decisions(store: Store, choice: Choice) -> None:
     """What a person decides frees the name or keeps it, and the amount likewise."""
+    task = "T" if choice is Choice.ADOPT else None
     bought = store.arm(order("x"))
     with pytest.raises(StillSending):
-        store.decide(bought.key, choice, "T" if choice is Choice.ADOPT else None)
-    store.conclude(bought.key, AMBIGUOUS)
-    after = store.decide(bought.key, choice, "T" if choice is Choice.ADOPT else None)
+        store.decide(bought.key, choice, task)
+    store.conclude(bought.key, UNCLEAR)
+    after = store.decide(bought.key, choice, task)
     assert after.decided_at is not None
     assert (store.named("a", "x") is None) == (choice in (Choice.RELEASE, Choice.RESUBMIT))
     assert creates(store) == (0 if choice is Choice.RELEASE else 1)
+    assert store.decide(bought.key, choice, task) == after
+    assert creates(store) == (0 if choice is Choice.RELEASE else 1)
 
 
-def test_many_decisions_have_their_own_verdicts(store: Store) -> None:
-    """One that does not apply is no reason to refuse the others."""
+def test_many_decisions_are_recorded_all_or_none(store: Store) -> None:
+    """Each that does not apply says why, and then none was recorded."""
     bought = [store.arm(order()) for _ in range(4)]
     for one in bought[:3]:
-        store.conclude(one.key, AMBIGUOUS)
+        store.conclude(one.key, UNCLEAR)
     store.conclude(bought[3].key, accepted("T"))
+    before = [*store.purchases()]
+    with pytest.raises(NoneDecided) as caught:
+        store.decide_all([
+            Choosing(bought[0].key, Choice.ADOPT, "A"),
+            Choosing(bought[1].key, Choice.ADOPT, "A"),
+            Choosing(bought[2].key, Choice.ADOPT, "T"),
+            Choosing(bought[3].key, Choice.RELEASE),
+            Choosing("nobody", Choice.RELEASE),
+            Choosing(bought[2].key, Choice.RELEASE),
+        ])  # fmt: skip
+    assert {n: type(it) for n, it in caught.value.reasons.items()} == {
+        1: TaskTaken, 2: TaskTaken, 3: CannotDecide, 4: LookupError,
+    }  # fmt: skip
+    assert [*store.purchases()] == before
     told = store.decide_all([
-        Choosing(bought[0].key, Choice.ADOPT, "A"),
-        Choosing(bought[1].key, Choice.ADOPT, "A"),
-        Choosing(bought[2].key, Choice.ADOPT, "T"),
-        Choosing(bought[3].key, Choice.RELEASE),
-        Choosing("nobody", Choice.RELEASE),
-        Choosing(bought[2].key, Choice.RELEASE),
+        Choosing(bought[0].key, Choice.ADOPT, "A", Decimal("0.5")),
+        Choosing(bought[1].key, None, cost=Decimal("0.25")),
+        Choosing(bought[2].key, Choice.RELEASE, cost=Decimal(9)),
     ])  # fmt: skip
-    kinds = [one.state if not isinstance(one, Exception) else type(one) for one in told]
-    assert kinds == [
-        State.ACCEPTED, TaskTaken, TaskTaken, CannotDecide, LookupError, State.RELEASED,
-    ]  # fmt: skip
+    assert [one.state for one in told] == [State.ACCEPTED, State.AMBIGUOUS, State.RELEASED]
+    assert [one.task for one in told] == ["A", None, None]
+    assert store.spent()[Measure.COST] == Decimal("0.75")
+
+
+def test_more_decisions_than_a_statement_has_values(store: Store) -> None:
+    """They are recorded at once all the same, and each is counted."""
+    keys = [f"{n:04}" for n in range(1100)]
+    store.arm(order())
+    with store.database.transaction() as rows:
+        rows.run_each(INSERT, [
+            written(Purchase(key=key, account="a", owner="", state=State.AMBIGUOUS, armed_at=1,
+                             amounts=ONE))
+            for key in keys
+        ])  # fmt: skip
+    told = store.decide_all([Choosing(key, Choice.ADOPT, f"T{key}") for key in keys])
+    assert [one.task for one in told] == [f"T{key}" for key in keys]
+
+
+def test_what_has_an_id_is_not_released(store: Store) -> None:
+    """The response to it names a task, so it was probably charged; unless another has that task."""
+    first, second = store.arm(order()), store.arm(order())
+    store.conclude(first.key, AMBIGUOUS)
+    with pytest.raises(CannotDecide, match="has the id C, so it was probably accepted"):
+        store.decide(first.key, Choice.RELEASE)
+    store.decide(first.key, Choice.ADOPT, "C")
+    after = store.conclude(second.key, accepted("C"))
+    assert (after.state, after.candidate) == (State.AMBIGUOUS, "C")
+    assert store.decide(second.key, Choice.RELEASE).state is State.RELEASED
 
 
 def test_a_task_belongs_to_one_purchase(store: Store) -> None:
@@ -161,7 +215,7 @@ def test_a_late_response_is_never_lost(store: Store, choice: Choice | None) -> N
 def test_a_name_that_another_has_taken_stays_its_own(store: Store) -> None:
     """The paid id is known, but the name leads to the purchase that has it now."""
     first = store.arm(order("x"))
-    store.conclude(first.key, AMBIGUOUS)
+    store.conclude(first.key, UNCLEAR)
     store.decide(first.key, Choice.RELEASE)
     second = store.arm(order("x"))
     after = store.conclude(first.key, accepted("LATE"))
@@ -182,7 +236,31 @@ def test_an_arm_that_was_not_sent_is_withdrawn(store: Store) -> None:
     assert creates(store) == 0
 
 
+def test_every_purchase_is_listed_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, however many pages of the store they take."""
+    monkeypatch.setattr(*moments.constant("purchases read at once"), 2)
+    armed = [store.arm(order()).key for _ in range(5)]
+    assert [one.key for one in store.purchases()] == armed
+
+
 # Budgets
+
+
+def test_the_programs_own_precision(store: Store) -> None:
+    """A program that calculates with one digit spends its budget exactly, to the last tenth."""
+    with localcontext() as context:
+        context.prec = 1
+        budget = Budget(creates=10, cost="12.5")
+        for _ in range(10):
+            amounts = {**ONE, Measure.COST: Decimal("1.25")}
+            store.arm(order(amounts=amounts), budgets=[budget])
+        with pytest.raises(Exceeded, match="none of the limit of 10 creates is left"):
+            store.arm(order(), budgets=[budget])
+        tiny = {**dict.fromkeys(Measure, Decimal(0)), Measure.COST: Decimal("0.000000001")}
+        with pytest.raises(Exceeded, match=r"none of the limit of 12\.5 in cost is left"):
+            store.arm(order(amounts=tiny), budgets=[Budget(cost="12.5")])
+        spent = store.spent(budget=budget)
+    assert (spent[Measure.CREATES], spent[Measure.COST]) == (10, Decimal("12.5"))
 
 
 def test_budgets_of_a_store_a_tag_and_a_client(store: Store) -> None:
@@ -203,10 +281,67 @@ def test_budgets_of_a_store_a_tag_and_a_client(store: Store) -> None:
         store.arm(order())
     assert creates(store, "customer=acme") == 2
     assert creates(store) == 5
-    assert [*store.limits()] == [EVERYTHING, "customer=acme"]
-    store.limit(EVERYTHING, None)
+    assert [one.tag for one in store.limits()] == [EVERYTHING, "customer=acme"]
+    with pytest.raises(LookupError):
+        store.lift(EVERYTHING, "day")
+    assert store.lift(EVERYTHING).budget == Budget(creates=5)
     store.arm(order())
     assert len([*store.purchases()]) == 7
+
+
+def test_a_tag_has_a_budget_for_each_period(store: Store) -> None:
+    """A limit that is set leaves the others of the tag as they are."""
+    store.limit("a=1", Budget(creates=3))
+    store.limit("a=1", Budget(creates=2, per="day"))
+    store.limit("a=1", Budget(pictures=9, per="day"))
+    assert [one.budget for one in store.limits()] == [
+        Budget(creates=3), Budget(creates=2, pictures=9, per="day"),
+    ]  # fmt: skip
+    for _ in range(2):
+        store.arm(order(None, "a=1"))
+    with pytest.raises(Exceeded, match=r"a day is left.* the stored budget of a=1 "):
+        store.arm(order(None, "a=1"))
+    store.lift("a=1", "day")
+    store.arm(order(None, "a=1"))
+    with pytest.raises(Exceeded, match="limit of 3 creates is left"):
+        store.arm(order(None, "a=1"))
+    with pytest.raises(ValueError, match="printable"):
+        store.limit("a\n", Budget(creates=1))
+
+
+def test_a_budget_from_now_on(store: Store, place: str) -> None:
+    """What was armed before does not count, whatever becomes of it, and no clock decides that."""
+    before = [store.arm(order(None, "a=1", amounts={**ONE, Measure.COST: None})) for _ in range(4)]
+    for one in before:
+        store.conclude(one.key, UNCLEAR)
+    stored = store.limit("a=1", Budget(creates=2, cost=9), from_now=True)
+    assert stored.since is not None
+
+    def used() -> Decimal | None:
+        return store.spent(stored.counted_under)[Measure.CREATES]
+
+    with open_at(place, time.time() - 3600) as slow:  # whose clock was set back
+        first = slow.arm(order(None, "a=1"))
+    assert (first.budgets, first.tags) == ((stored.counted_under,), ("a=1",))
+    assert store.find(first.key) == first
+    store.decide(before[0].key, Choice.RELEASE)
+    store.decide_all([Choosing(before[1].key, None, cost=Decimal(5))])
+    assert used() == 1
+    store.arm(order(None, "a=1"))
+    store.arm(order(None, "a=2"))
+    with pytest.raises(Exceeded):
+        store.arm(order(None, "a=1"))
+    store.conclude(first.key, THROTTLED)
+    assert used() == 1
+    store.conclude(first.key, accepted("LATE"))
+    assert used() == 2
+    # A higher limit counts on, and one may count anew, or everything.
+    assert store.limit("a=1", Budget(creates=3)).counted_under == stored.counted_under
+    assert store.limit("a=1", Budget(), from_now=True).counted_under != stored.counted_under
+    assert store.limit("a=1", Budget(), from_now=False).counted_under == "a=1"
+    with pytest.raises(Exceeded):
+        store.arm(order(None, "a=1"))
+    assert store.spent("a=1")[Measure.CREATES] == 5
 
 
 def test_yesterday_counts_for_the_store_and_not_for_today(store: Store) -> None:
@@ -311,11 +446,40 @@ def test_pruning_keeps_names_and_sums_and_what_is_open(store: Store) -> None:
     store.conclude(gone[1].key, THROTTLED)
     newest = store.arm(order())
     store.conclude(newest.key, accepted("V"))
-    assert store.prune(0) == 0
-    assert store.prune(float("inf")) == 2
+    assert store.prune(0).removed == {}
+    told = store.prune(float("inf"))
+    assert told.removed == {State.ACCEPTED: 1, State.RELEASED: 1}
+    assert (told.named, told.followed, told.undecided) == (1, 0, 1)
     assert {one.key for one in store.purchases()} == {*(one.key for one in kept), newest.key}
     assert creates(store) == 4
     store.arm(order())
+    assert store.prune(float("inf")).removed == {State.ACCEPTED: 1}
+
+
+def test_what_was_pruned_is_still_counted_by_day_and_tag(store: Store) -> None:
+    """Only of the days of which something was removed: of the others, the purchases tell."""
+    for tags in (("a=1",), ("a=2", "ab=1"), ()):
+        store.conclude(store.arm(order(None, *tags)).key, accepted(f"T{tags}"))
+    assert store.pruned_spent() == {}
+    store.prune(float("inf"))
+    day = day_of(time.time())
+    told = {key: sums[Measure.CREATES].known for key, sums in store.pruned_spent("a").items()}
+    assert told == {("a=1", day): 1, ("a=2", day): 1}
+    [(place, sums)] = store.pruned_spent().items()
+    assert (place, sums[Measure.CREATES].known) == ((EVERYTHING, day), 3)
+
+
+def test_pruning_keeps_what_items_refer_to(store: Store) -> None:
+    """An item that is waited for needs the id of its task."""
+    batch = store.begin_batch("b", [NewItem(stem="1", family="imga", body="{}")])
+    [(item, _)] = store.take(batch, Stage.QUEUED)
+    bought = store.arm(order(), item=(item.batch, item.number))
+    store.conclude(bought.key, accepted("T"))
+    store.arm(order())
+    told = store.prune(float("inf"))
+    assert (told.removed, told.followed) == ({}, 1)
+    [followed] = store.items(batch)
+    assert store.find(str(followed.purchase)).task == "T"
 
 
 @pytest.mark.parametrize(("version", "advice"), [(99, "Upgrade muybridge"), (0, "upgrade it")])
@@ -345,7 +509,7 @@ def test_an_older_copy_is_noticed(store: Store) -> None:
 def test_an_upgrade_is_whole_and_on_request(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """It happens in one transaction, and a store of this version is left alone."""
     store.arm(order())
-    store.upgrade()
+    assert store.upgrade() == VERSION
     with store.database.transaction() as rows:
         rows.run("UPDATE muybridge_store SET version = 0")
     steps: Any = UPGRADES
@@ -353,7 +517,7 @@ def test_an_upgrade_is_whole_and_on_request(store: Store, monkeypatch: pytest.Mo
     with pytest.raises(StoreUnusable):
         store.upgrade()
     monkeypatch.setitem(steps, 0, ["CREATE TABLE muybridge_more (x text)"])
-    store.upgrade()
+    assert store.upgrade() == 0
     store.arm(order())
     with store.database.reading() as rows:
         assert rows.run("SELECT x FROM muybridge_more") == []

@@ -6,27 +6,16 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from muybridge.purchases import Exceeded, StillSending, Store
-from muybridge.purchases import postgres as in_postgres
-from muybridge.purchases import sqlite as in_sqlite
 from muybridge_protocol.purchases import Budget, Choice, Measure, Outcome, State
+from stores import at
 
 from .racer import order_of
 
 MIDNIGHT = 1_772_323_200.0  # 2026-03-01, 00:00 UTC
-
-
-def at(place: str, wall: float) -> Store:
-    """Return a store whose clock stands still."""
-    if place.startswith("postgresql"):
-        words = {**in_postgres.WORDS, "now": f"CAST({wall} AS double precision)"}
-        return Store(in_postgres.PostgresDatabase(place, words=words))
-    words = {**in_sqlite.WORDS, "now": f"{wall}"}
-    return Store(in_sqlite.SqliteDatabase(Path(place), words=words))
 
 
 @pytest.mark.parametrize("per", [None, "day", "month"])

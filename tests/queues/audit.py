@@ -1,4 +1,4 @@
-"""What became of each order: the service's books, against the pictures and the ledger."""
+"""What became of each order: the service's books, against the pictures and the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from batch.billing import PNG, BillingServer
-from muybridge.ledger import Ledger, State, open_ledger
+from muybridge.purchases import State, Store, open_store
 
 
 @attrs.frozen
@@ -20,7 +20,7 @@ class Audit:
         orders: How many there were.
         posts: How many creates the service received.
         doubles: The orders for which it received more than one.
-        ambiguous: The orders that the ledger lists for a person to decide.
+        ambiguous: The orders that the store lists for a person to decide.
         lost: The tasks that were paid for, and whose orders have neither their picture nor a
             place on that list.
         unfinished: The orders that have neither a picture nor a place on that list.
@@ -74,17 +74,15 @@ def saved_orders(folder: Path) -> set[str]:
 
 def ambiguous_orders(folder: Path) -> set[str]:
     """Return the orders about which a person has to decide."""
-    path = folder / "ledger.sqlite3"
+    path = folder / "store.sqlite3"
     if not path.exists():
         return set()
-    return {
-        entry.once.removeprefix("once ")
-        for entry in _ledger(path).entries()
-        if entry.state is State.AMBIGUOUS and entry.once is not None
-    }
+    store = _store(path)
+    store.sweep()
+    return {one.once for one in store.purchases(State.AMBIGUOUS) if one.once is not None}
 
 
 @cache
-def _ledger(path: Path) -> Ledger:
-    """Return the ledger at *path*, which checks the whole file only once."""
-    return open_ledger(path)
+def _store(path: Path) -> Store:
+    """Return the store at *path*, which checks the whole file only once."""
+    return open_store(path)

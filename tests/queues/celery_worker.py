@@ -85,4 +85,4 @@ def work(
 
 
 if __name__ == "__main__":
-    serve_celery(work, "muybridge.ledger.once", "muybridge.ledger.sqlite_store")
+    serve_celery(work, "muybridge.purchases.once", "muybridge.purchases.sqlite")

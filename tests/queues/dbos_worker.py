@@ -68,8 +68,8 @@ if __name__ == "__main__":
         work,
         "dbos",
         "sqlalchemy.dialects.sqlite",
-        "muybridge.ledger.once",
-        "muybridge.ledger.sqlite_store",
+        "muybridge.purchases.once",
+        "muybridge.purchases.sqlite",
         "muybridge.wire.requests_transport",
         "muybridge_protocol.families.imgb",
     )

@@ -150,7 +150,7 @@ TAKING_TURNS = {
 }
 """The moments of a create within a turn at a shared batch."""
 CREATING_NAIVELY = _SENT
-"""The moments of `create`, without a ledger."""
+"""The moments of `create`, without a store."""
 TAKING_TURNS_PAUSED = {
     "claimed": Kill(moments.at("item claimed", "postgres"), after=True),
     **TAKING_TURNS,

@@ -18,7 +18,7 @@ from muybridge import batch
 from muybridge.batch import JournalMissing, SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.stores.port import StoreUnusable
-from muybridge.ledger import Budget
+from muybridge.purchases import Budget
 from muybridge.workers import celery_app
 from muybridge_protocol.service import Service
 

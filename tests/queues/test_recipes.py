@@ -14,7 +14,7 @@ import pytest
 from celery import Celery
 
 from batch.billing import BillingServer, Fault
-from muybridge.ledger import State, open_ledger
+from muybridge.purchases import Choice, State, open_store
 from processes import Nursery
 
 from .audit import ambiguous_orders, saved_orders
@@ -115,13 +115,13 @@ def test_celery_delivers_a_message_often(
 def test_celery_retries_what_was_not_sent(
     celery: Nursery, folder: Path, server: BillingServer
 ) -> None:
-    """While the ledger cannot be written, nothing is sent; then the order is."""
-    (folder / "ledger.sqlite3").mkdir()
+    """While the store cannot be written, nothing is sent; then the order is."""
+    (folder / "store.sqlite3").mkdir()
     with working(celery, folder, server) as worker:
         worker.queue("order-1")
-        worker.until(lambda: "LedgerUnusable" in last_output(folder))
+        worker.until(lambda: "StoreUnusable" in last_output(folder))
         assert server.posts == 0
-        (folder / "ledger.sqlite3").rmdir()
+        (folder / "store.sqlite3").rmdir()
         worker.until(lambda: saved_orders(folder) == {"order-1"})
     assert server.posts == 1
 
@@ -135,9 +135,9 @@ def test_celery_leaves_an_ambiguous_order_to_a_person(
         worker.queue("order-1", "order-1", "order-2")
         worker.until(lambda: saved_orders(folder) == {"order-2"})
         worker.until(lambda: ambiguous_orders(folder) == {"order-1"})
-        ledger = open_ledger(folder / "ledger.sqlite3")
-        [entry] = [one for one in ledger.entries() if one.state is State.AMBIGUOUS]
-        ledger.adopt(entry.key, server.accepted["order-1"][0])
+        store = open_store(folder / "store.sqlite3")
+        [bought] = store.purchases(State.AMBIGUOUS)
+        store.decide(bought.key, Choice.ADOPT, server.accepted["order-1"][0])
         worker.queue("order-1")
         worker.until(lambda: saved_orders(folder) == {"order-1", "order-2"})
     assert len(server.asked["order-1"]) == 1

@@ -25,7 +25,7 @@ import attrs
 
 from muybridge import Budget, ImgbRequest, batch
 from muybridge.batch import BatchEvent, CannotResolve, Entry, JournalUnusable, State, What
-from muybridge.ledger import LedgerUnusable
+from muybridge.purchases import StoreUnusable
 
 from .clients import Program, program
 from .judges import keep_pace, require
@@ -115,7 +115,7 @@ class _Batch:
         self._world = world
         self._machine = machine
         self._folder = root / "out"
-        self._ledger = root / "ledger.sqlite3"
+        self._store = root / "store.sqlite3"
         self._settings = _Settings.drawn(plan, world.random)
         self._network = Network(world, plan.network)
         self._service = SimulatedService(world, plan.service)
@@ -191,7 +191,7 @@ class _Batch:
     def _run(self, name: str, *, calm: bool = False) -> None:
         """Run the batch in a new process, until it has ended or is killed."""
         world, settings = self._world, self._settings
-        who = program(world, self._network, name, ledger=self._ledger_path, budget=settings.budget)
+        who = program(world, self._network, name, store=self._store_path, budget=settings.budget)
         self._runs.append(who)
         main = who.runtime.start(partial(self._work, who, calm=calm), name)
         if main.loop is None:
@@ -208,9 +208,9 @@ class _Batch:
             self._note_end(main)
 
     @property
-    def _ledger_path(self) -> Path | None:
-        has_ledger = self._settings.dedupe or self._settings.budget is not None
-        return self._ledger if has_ledger else None
+    def _store_path(self) -> Path | None:
+        has_store = self._settings.dedupe or self._settings.budget is not None
+        return self._store if has_store else None
 
     async def _work(self, who: Program, *, calm: bool) -> None:
         settings, draw = self._settings, self._world.random
@@ -245,7 +245,7 @@ class _Batch:
                 world.count("run: cancelled")
             case KeyboardInterrupt() if self._plan.interrupts:
                 world.count("run: interrupted")
-            case JournalUnusable() | LedgerUnusable() if self._plan.faults & _KEEPING:
+            case JournalUnusable() | StoreUnusable() if self._plan.faults & _KEEPING:
                 world.count(f"run: {type(error).__name__}")
             case _:
                 raise error
@@ -283,7 +283,7 @@ class _Batch:
         except CannotResolve as error:
             world.tell(f"cannot: {error}")
             self._resent[prompt] -= choice == "resubmit"
-        except (JournalUnusable, LedgerUnusable) as error:
+        except (JournalUnusable, StoreUnusable) as error:
             world.tell(f"perhaps not: {error}")
         else:
             world.count(f"decision: {choice}")

@@ -7,11 +7,13 @@ told. It raises `judges.Verdict` if something is wrong.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from . import batches, names
 from .disk import Disk
@@ -44,7 +46,8 @@ def run(plan: Plan, *, story: list[str] | None = None) -> World:
     root = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
     machine = Machine(world, Disk(world, root), plan.disk)
     try:
-        with machine.running():
+        state = {"XDG_STATE_HOME": str(root / "state")}
+        with machine.running(), patch.dict(os.environ, state):
             try:
                 KINDS[plan.kind](plan, world, machine, root)
             except AssertionError:

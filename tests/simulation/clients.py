@@ -1,4 +1,4 @@
-"""The product's clients in a world: the real driver, ledger and HTTP on simulated ports."""
+"""The product's clients in a world: the real driver, store and HTTP on simulated ports."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def program(
     network: Network,
     name: str,
     *,
-    ledger: Path | None = None,
+    store: Path | None = None,
     budget: Budget | None = None,
     dedupe: bool = False,
     timeout: float = 60.0,
@@ -99,7 +99,7 @@ def program(
         world: The world.
         network: Its network.
         name: How stories call the process.
-        ledger: The ledger, or None for none.
+        store: The file of the store, or None for none.
         budget: The budget, or None.
         dedupe: Whether identical requests share a task.
         timeout: Seconds that an exchange may take.
@@ -129,14 +129,14 @@ def program(
             on_submitted=tell,
             on_event=on_event,
             budget=budget,
-            ledger=ledger,
+            store=store,
             dedupe=dedupe,
             transport=BlockingTransport(transport),
         )
         client = AwaitableClient(blocking_client)
         return Program(process, client, ThreadRuntime(world, process), dedupe, tasks)
     calls = Calls(service=service, timeout=timeout, poll_interval=None)
-    books = read_books(budget, ledger, credentials, prices=None, dedupe=dedupe)
+    books = read_books(budget, store, credentials, prices=None, dedupe=dedupe)
     runtime = SimulatedRuntime(world, process, once=world.chance(0.5))
     listeners = Listeners(tell, on_event)
     driver = Driver(transport, credentials, listeners, runtime, calls.next_polls, books)

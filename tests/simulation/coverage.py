@@ -34,17 +34,17 @@ _OFTEN: Final = (
     "the machine sleeps",
     "the wall clock is set",
     "a result is saved",
-    "ledger: armed -> accepted",
-    "ledger: armed -> released",
-    "ledger: armed -> ambiguous",
+    "store: armed -> accepted",
+    "store: armed -> released",
+    "store: armed -> ambiguous",
     "create told: a task",
     "create told: Cancelled",
     "create told: CreateAmbiguous",
-    "create told: LedgerUnusable",
+    "create told: StoreUnusable",
     "create told: NotSent",
     "create told: OverBudget",
 )
-"""Faults, steps of entries and outcomes that some hundred worlds of names see."""
+"""Faults, steps of purchases and outcomes that some hundred worlds of names see."""
 _RARELY: Final = (
     *rows("create"),
     *rows("poll"),
@@ -56,9 +56,9 @@ _RARELY: Final = (
     "a person chooses to adopt",
     "a person chooses to release",
     "a person chooses to resubmit",
-    "ledger: ambiguous -> accepted",
-    "ledger: ambiguous -> released",
-    "ledger: ambiguous -> resubmitted",
+    "store: ambiguous -> accepted",
+    "store: ambiguous -> released",
+    "store: ambiguous -> resubmitted",
 )
 """Every row of the delivery tables, and what follows from rare ones."""
 
@@ -87,9 +87,9 @@ _BATCHES_RARELY: Final = (
     "journal: ambiguous -> queued",
     "journal: ambiguous -> submitted",
     "journal: queued -> abandoned",
-    "ledger: armed -> accepted",
-    "ledger: armed -> ambiguous",
-    "ledger: armed -> released",
+    "store: armed -> accepted",
+    "store: armed -> ambiguous",
+    "store: armed -> released",
 )
 """What thousands of them have seen besides."""
 

@@ -1,7 +1,7 @@
 """The judges: what must be true of every world, whatever went wrong in it.
 
 They compare two things only: what the service has accepted and charged, and what the users were
-told, by calls, events, errors and the ledger. Nothing inside the product is asked.
+told, by calls, events, errors and the store. Nothing inside the product is asked.
 
 Safety holds at every moment. Liveness holds once the faults have stopped: then everything settles,
 and nothing is left in doubt without a fault that explains the doubt.
@@ -23,7 +23,7 @@ from muybridge import (
     OverBudget,
     ServiceError,
 )
-from muybridge.ledger import Entry, LedgerUnusable, State
+from muybridge.purchases import Purchase, State, StoreUnusable
 from muybridge_protocol.families.imgb import IMGB
 
 from .clients import Program, Sinks
@@ -122,8 +122,8 @@ class Evidence:
     """The creates that a person has allowed to be sent again."""
     saved: set[Path] = attrs.field(factory=set[Path])
     """The results that were said to be saved."""
-    entries: list[Entry] = attrs.field(factory=list[Entry])
-    """The ledger, once everything has ended."""
+    purchases: list[Purchase] = attrs.field(factory=list[Purchase])
+    """What is in the store, once everything has ended."""
 
     @property
     def charges(self) -> list[Create]:
@@ -173,9 +173,7 @@ def within_days(evidence: Evidence) -> None:
     plan = evidence.plan
     if plan.budget is None or plan.per is None:
         return
-    days = Counter(
-        entry.time // DAY for entry in evidence.entries if entry.state is not State.RELEASED
-    )
+    days = Counter(one.armed_at // DAY for one in evidence.purchases if one.is_spent)
     require(
         "within budget",
         max(days.values(), default=0) <= plan.budget,
@@ -253,7 +251,7 @@ def doubts_explained(evidence: Evidence) -> None:
                 explained = evidence.plan.budget is not None
             case NotSent():
                 explained = evidence.may("network") or slow
-            case LedgerUnusable():
+            case StoreUnusable():
                 explained = evidence.may("disk") or slow
             case ServiceError():
                 explained = told.prompt in harmless
@@ -264,7 +262,7 @@ def doubts_explained(evidence: Evidence) -> None:
             explained,
             f"{told.actor.name} was told {told.error!r} of {told.prompt!r} without a cause",
         )
-    names = {entry.name for entry in evidence.entries if entry.state is State.AMBIGUOUS}
+    names = {one.once for one in evidence.purchases if one.state is State.AMBIGUOUS}
     for name in names - {None} - uncertain:
         require("doubts explained", left, f"{name!r} is ambiguous, and nothing explains it")
 
@@ -336,49 +334,48 @@ def errors_known(evidence: Evidence) -> None:
                 raise Verdict("errors known", f"{actor.name}: {actor.error!r}") from actor.error
 
 
-def ledger_complete(evidence: Evidence) -> None:
-    """Look for a create that may be charged, and that the ledger does not count."""
-    spent = [entry for entry in evidence.entries if entry.state is not State.RELEASED]
+def store_complete(evidence: Evidence) -> None:
+    """Look for a create that may be charged, and that the store does not count."""
+    spent = [one for one in evidence.purchases if one.is_spent]
     charges = evidence.charges
     require(
-        "ledger complete",
+        "store complete",
         len(spent) >= len(charges),
-        f"{len(charges)} creates may be charged, and the ledger counts {len(spent)}",
+        f"{len(charges)} creates may be charged, and the store counts {len(spent)}",
     )
-    named = {entry.name: entry for entry in spent if entry.state is not State.RESUBMITTED}
-    by_task = {entry.task.id: entry for entry in evidence.entries if entry.task is not None}
+    named = {one.once: one for one in spent if one.holds_name}
+    tasks = {one.task for one in evidence.purchases}
     once = {told.prompt for told in evidence.told if told.prompt and told.prompt in named}
     for create in charges:
         if create in evidence.resubmitted:
             continue
-        entry = named.get(create.prompt)
+        bought = named.get(create.prompt)
         if create.prompt.startswith("horse"):
-            require("ledger complete", entry, f"{create.prompt!r} is not in the ledger")
-        if entry is not None and create.prompt in once:
+            require("store complete", bought, f"{create.prompt!r} is not in the store")
+        if bought is not None and create.prompt in once:
             require(
-                "ledger complete",
-                entry.state in (State.ACCEPTED, State.AMBIGUOUS),
-                f"{create.prompt!r} was sent, and its entry is {entry.state}",
+                "store complete",
+                bought.state is not State.ARMED,
+                f"{create.prompt!r} was sent, and its purchase is {bought.state}",
             )
-            task = entry.task
             require(
-                "ledger complete",
-                task is None or task.id == create.task,
-                f"{create.prompt!r} became {create.task}, and its entry has {task}",
+                "store complete",
+                bought.task in (None, create.task),
+                f"{create.prompt!r} became {create.task}, and its purchase has {bought.task}",
             )
     for told in evidence.told:
         if told.task is not None and told.prompt is not None and told.program.process.alive:
             require(
-                "ledger complete",
-                told.task in by_task,
-                f"{told.actor.name} was told {told.task}, and the ledger does not know it",
+                "store complete",
+                told.task in tasks,
+                f"{told.actor.name} was told {told.task}, and the store does not know it",
             )
 
 
 def nothing_open(evidence: Evidence) -> None:
-    """Look for an entry that is still armed when everything has ended."""
-    for entry in evidence.entries:
-        require("nothing open", entry.state is not State.ARMED, f"{entry} is still armed")
+    """Look for a purchase that is still armed when everything has ended."""
+    for one in evidence.purchases:
+        require("nothing open", one.state is not State.ARMED, f"{one} is still armed")
 
 
 def key_hidden(evidence: Evidence) -> None:
@@ -419,7 +416,7 @@ AT_THE_END: Final[Sequence[Judge]] = (
     polls_paced,
     key_hidden,
     results_whole,
-    ledger_complete,
+    store_complete,
     nothing_open,
     within_days,
     doubts_explained,

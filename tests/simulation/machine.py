@@ -21,7 +21,7 @@ import secrets
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from functools import partial
 from typing import Any, Final
@@ -56,7 +56,9 @@ class Machine:
     """What programs print for people."""
     transactions: int = 0
     """How many have ended: those that wait for a lock try again."""
-    watched: dict[str, str] = attrs.field(factory=lambda: {"items": "journal", "entries": "ledger"})
+    watched: dict[str, str] = attrs.field(
+        factory=lambda: {"items": "journal", "muybridge_purchases": "store"}
+    )
     """Tables whose column `state` tells how far something is, and what to call them."""
     strike: Callable[[str], None] = lambda _: None
     """Called before each statement, with its first word."""
@@ -116,6 +118,9 @@ class Machine:
         """Whether a transaction has ended since so many had been *seen*."""
         return self.transactions > seen
 
+    def _julian_day(self, _: str) -> float:
+        return 2440587.5 + self.world.wall / 86_400
+
     def _boot_time(self, _: int) -> float:
         return self.world.now
 
@@ -135,6 +140,7 @@ class Machine:
         db = _connect(path, timeout=0, factory=Connection, **settings)
         assert isinstance(db, Connection)
         db.machine, db.patience, db.cursors = self, timeout, WeakSet()
+        db.create_function("julianday", 1, self._julian_day)
         actor = self.world.current
         if actor is not None:
             actor.process.on_death.append(db.die)
@@ -185,6 +191,13 @@ class Connection(sqlite3.Connection):
         if fault is not None:
             cursor.close()
             raise fault
+        return cursor
+
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> sqlite3.Cursor:
+        """Execute a statement with one set of values after the other."""
+        cursor = self.cursor()
+        for values in parameters:
+            cursor = self.execute(sql, values)
         return cursor
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Worlds in which several processes pay once under a name, within a budget, from one ledger.
+"""Worlds in which several processes pay once under a name, within a budget, from one store.
 
 Programs start one after another, and again after a kill. Their tasks create: once under a name that
 all of them share, once for identical requests, or plainly, alone or many in one run. Some wait for
@@ -27,7 +27,7 @@ from muybridge import (
     ServiceError,
     Task,
 )
-from muybridge.ledger import Entry, State, open_ledger
+from muybridge.purchases import Choice, Purchase, State, open_store
 
 from .clients import Program, Sinks, program
 from .judges import ALWAYS, AT_THE_END, SETTLED, Evidence, Told, require
@@ -55,7 +55,7 @@ class _History:
         self.world = world
         self.machine = machine
         self.root = root
-        self.ledger = root / "ledger.sqlite3"
+        self.store = root / "store.sqlite3"
         self.network = Network(world, plan.network)
         self.service = SimulatedService(world, plan.service)
         self.network.hosts[HOST] = (Process("service"), self.service.accept)
@@ -88,7 +88,7 @@ class _History:
             f"the faults stopped at {self.calm_from:g}, and it took until {world.now:g}",
         )
         self.look_after()
-        self.evidence.entries = self.entries()
+        self.evidence.purchases = self.purchases()
         for judge in AT_THE_END:
             judge(self.evidence)
         self.decide()
@@ -111,7 +111,7 @@ class _History:
             self.world,
             self.network,
             name,
-            ledger=self.ledger,
+            store=self.store,
             budget=self.budget,
             dedupe=dedupe,
             sinks=self.evidence.sinks,
@@ -360,7 +360,7 @@ class _History:
     # What is found when nothing goes wrong any more.
 
     def look_after(self) -> None:
-        """Let each living program use its ledger, and a new one look at every name."""
+        """Let each living program use its store, and a new one look at every name."""
         living = [each for each in self.evidence.programs if each.process.alive]
         for each in living:
             self.do(each, partial(self.once, each, ""))
@@ -393,45 +393,42 @@ class _History:
         who.actors.append(actor)
         self.world.run(actor)
 
-    def entries(self) -> list[Entry]:
-        """Return the ledger's entries."""
-        return [*open_ledger(self.ledger).entries()] if self.ledger.exists() else []
+    def purchases(self) -> list[Purchase]:
+        """Return what is in the store."""
+        store = open_store(self.store)
+        store.sweep()
+        return [*store.purchases()]
 
     def decide(self) -> None:
         """Let a person decide about what is ambiguous, and look whether the decision holds."""
-        ledger, evidence = open_ledger(self.ledger), self.evidence
+        store, evidence = open_store(self.store), self.evidence
         # What a killed process has sent may still arrive.
         person, later = self.program("person"), self.world.now + _LATER
         self.do(person, partial(person.runtime.sleep_until, later))
-        for entry in evidence.entries:
-            self.world.count(f"an entry is {entry.state}")
-            if entry.state is not State.AMBIGUOUS or entry.name is None:
+        for bought in evidence.purchases:
+            self.world.count(f"a purchase is {bought.state}")
+            if bought.state is not State.AMBIGUOUS or bought.once is None:
                 continue
-            creates = [one for one in self.service.creates if one.prompt == entry.name]
+            creates = [one for one in self.service.creates if one.prompt == bought.once]
             charged = [one for one in creates if one in evidence.charges]
             if charged and charged[0].task is not None:
-                choice = self.world.random.choice(("adopt", "abandon", "resubmit"))
+                choice = self.world.random.choice((Choice.ADOPT, Choice.ABANDON, Choice.RESUBMIT))
             else:
-                choice = self.world.random.choice(("release", "resubmit"))
+                choice = self.world.random.choice((Choice.RELEASE, Choice.RESUBMIT))
             self.world.count(f"a person chooses to {choice}")
-            self.world.tell(f"a person chooses to {choice} {entry.name}")
-            if choice == "adopt":
-                ledger.adopt(entry.key, charged[0].task or "")
-            elif choice == "abandon":
-                ledger.abandon(entry.key)
-            elif choice == "release":
+            self.world.tell(f"a person chooses to {choice} {bought.once}")
+            if choice is Choice.RELEASE:
                 evidence.released.update(charged)
-                ledger.release(entry.key)
-            else:
+            elif choice is Choice.RESUBMIT:
                 evidence.resubmitted.update(charged)
-                ledger.resubmit(entry.key)
-            self.do(person, partial(self.ask, person, entry.name))
+            store.decide(bought.key, choice, charged[0].task if choice is Choice.ADOPT else None)
+            self.do(person, partial(self.ask, person, bought.once))
             told = evidence.told[-1]
-            if choice == "adopt":
+            if choice is Choice.ADOPT:
                 require("decisions kept", told.task == charged[0].task, f"{told.error!r}")
-            elif choice == "abandon":
+            elif choice is Choice.ABANDON:
                 require("decisions kept", told.task is None, f"{told.task} was told")
-        evidence.entries = self.entries()
+        evidence.purchases = self.purchases()
         for judge in AT_THE_END:
             judge(evidence)
 

@@ -30,13 +30,12 @@ from muybridge.batch.runner_files import DeadRunner
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
-from muybridge.files import saving, sqlite
-from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
-from muybridge.ledger.books import Booking
-from muybridge.ledger.entries import State
-from muybridge.ledger.errors import Exceeded, LedgerUnusable
-from muybridge.ledger.ledger import Ledger
+from muybridge.files import saving
+from muybridge.purchases import Exceeded, Purchase, State, Store, StoreUnusable, booking, steps
+from muybridge.purchases import store as stores
+from muybridge.purchases.booking import Booking
 from muybridge.purchases.owners import Owners
+from muybridge.purchases.sqlite import SqliteDatabase, SqliteRows
 from muybridge.wire.exchange import Exchange
 from muybridge.wire.network import Route
 from muybridge_protocol.delivery import CREATE, Verdict, backoff
@@ -44,7 +43,7 @@ from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 from muybridge_protocol.operations import paid
 from muybridge_protocol.operations.poll import Poll
-from muybridge_protocol.purchases import Budget, Measure
+from muybridge_protocol.purchases import NAMED, Budget, Measure, Outcome
 
 Patch = tuple[Any, str, Any]
 """An owner, the name of one of its parts, and what is put in its place."""
@@ -99,14 +98,13 @@ def _unredacted(_: object, response: HttpResponse) -> HttpResponse:
 _arm: Final[Any] = Booking.arm
 _attempt: Final[Any] = Driver.attempt
 _again: Final[Any] = Poll._again
-_check_permitted: Final[Any] = Ledger._check_permitted
-_conclude: Final[Any] = Ledger.conclude
+_conclude: Final[Any] = Store.conclude
 _create: Final[Any] = BaseClient.create
 _exceeded_by: Final[Any] = Budget.exceeded_by
 _failure: Final[Any] = Exchange.failure
-_ledger_arm: Final[Any] = Ledger.arm
 _lives: Final[Any] = Owners.lives
-_judged_by_books: Final[Any] = books.judged
+_judged_by_books: Final[Any] = booking.judged
+_store_arm: Final[Any] = Store.arm
 _verdict_of_item: Final[Any] = journaled_create.verdict
 
 
@@ -124,41 +122,34 @@ def _with_resets_unsent(self: Any, error: Exception) -> Any:
     return attrs.evolve(failure, sent=failure.sent and failure.reason is not Reason.RESET)
 
 
-def _released(entry: Any) -> Any:
-    return attrs.evolve(entry, state=State.RELEASED)
-
-
 def _without_doubt(outcome: object) -> Any:
     return _judged_by_books(None if isinstance(outcome, CreateAmbiguous) else outcome)
 
 
-def _armed_or_not(self: Any, *arguments: Any) -> None:
-    with suppress(LedgerUnusable):
-        _ledger_arm(self, *arguments)
+def _armed_or_not(self: Any, *arguments: Any, **more: Any) -> None:
+    with suppress(StoreUnusable):
+        _store_arm(self, *arguments, **more)
 
 
 @contextmanager
-def _transaction_of_an_optimist(db: sqlite3.Connection) -> Generator[sqlite3.Connection]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield db
-        with suppress(sqlite3.OperationalError):
-            db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+def _transaction_of_an_optimist(self: Any, *, waited: float = 0.0) -> Generator[SqliteRows]:
+    with self._turn, self._telling(), self._opened(self._patience - waited) as db:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield SqliteRows(db, self._texts)
+            with suppress(sqlite3.OperationalError):
+                db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
 
 
-def _summed_up_before(self: Any, purchase: Any, budgets: Sequence[Budget], wall: float) -> None:
+def _summed_up_before(self: Any, order: Any, *, budgets: Sequence[Budget], **more: Any) -> None:
     for budget in budgets:
-        exceeded = budget.exceeded_by(purchase.amounts, self.spent(budget, wall))
+        exceeded = budget.exceeded_by(order.amounts, self.spent(budget=budget))
         if exceeded is not None:
             raise Exceeded(exceeded)
-    _ledger_arm(self, purchase, (), wall)
-
-
-def _whoever_has_the_name(self: Any, rows: Any, purchase: Any, budgets: Any, wall: float) -> None:
-    _check_permitted(self, rows, attrs.evolve(purchase, once=None), budgets, wall)
+    _store_arm(self, order, **more)
 
 
 def _one_more(self: Any, wanted: Any, spent: Any) -> Any:
@@ -169,31 +160,14 @@ def _one_more(self: Any, wanted: Any, spent: Any) -> Any:
 def _concluded_now_or_never(self: Any, *arguments: Any, **facts: Any) -> Any:
     try:
         return _conclude(self, *arguments, **facts)
-    except LedgerUnusable:
+    except StoreUnusable:
         self._late.clear()
         raise
 
 
-async def _armed_under_one_key(self: Any) -> Any:
+async def _armed_under_one_key(self: Any, deadline: float) -> Any:
     self._is_used = False
-    return await _arm(self)
-
-
-@contextmanager
-def _writing_with_old_news(self: Any) -> Generator[Any]:
-    late = tuple(self._late)
-    with self._store.writing() as rows:
-        for conclusion in late:
-            entry = rows.find(conclusion.key)
-            if entry is not None:
-                rows.put(conclusion.after(entry))
-        yield rows
-    for conclusion in late:
-        self._late.pop(conclusion, None)
-
-
-def _under_any_key(self: Any, rows: Any, purchase: Any, budgets: Any, wall: float) -> None:
-    _check_permitted(self, rows, attrs.evolve(purchase, key=""), budgets, wall)
+    return await _arm(self, deadline)
 
 
 def _any_idle(self: Any, _: HttpRequest) -> Any:
@@ -216,15 +190,15 @@ def _again_at_once(self: Any, reason: str, now: float, **facts: Any) -> Any:
     return attrs.evolve(after, due=now + backoff(self.seed, after.failures))
 
 
-async def _armed_in_any_case(self: Any) -> Any:
-    withheld = await _arm(self)
+async def _armed_in_any_case(self: Any, deadline: float) -> Any:
+    withheld = await _arm(self, deadline)
     if isinstance(withheld, BrokenOff) and isinstance(withheld.error, self._runtime.cancelled):
-        return await _arm(self)
+        return await _arm(self, deadline)
     return withheld
 
 
-async def _armed_beyond_the_budget(self: Any) -> Any:
-    withheld = await _arm(self)
+async def _armed_beyond_the_budget(self: Any, deadline: float) -> Any:
+    withheld = await _arm(self, deadline)
     if getattr(withheld, "reason", None) is Reason.OVER_BUDGET:
         return None
     return withheld
@@ -237,7 +211,7 @@ def _lives_unless_looked_at(self: Any, name: str) -> bool:
     return lives
 
 
-async def _told_without_a_ledger(self: Any) -> None:
+async def _told_without_a_store(self: Any) -> None:
     self._armed = False
 
 
@@ -273,8 +247,19 @@ class _Unsynced:
         """Do nothing."""
 
 
-_WITHOUT_DOUBTS: Final = sqlite_schema.SCHEMA.replace(", 'ambiguous'", "")
-_TWO_WITH_ONE_NAME: Final = sqlite_schema.SCHEMA.replace("UNIQUE INDEX names", "INDEX names")
+_CERTAIN: Final = tuple(state for state in NAMED if state is not State.AMBIGUOUS)
+_NAMES_WITHOUT_DOUBTS: Final = tuple(
+    table.replace(", 'ambiguous'", "") if "muybridge_names" in table else table
+    for table in stores.TABLES
+)
+_TWO_WITH_ONE_NAME: Final = tuple(
+    table.replace("UNIQUE INDEX muybridge_names", "INDEX muybridge_names")
+    for table in stores.TABLES
+)
+
+
+def _is_spent_for_sure(self: Any) -> bool:
+    return self.state not in (State.RELEASED, State.AMBIGUOUS)
 
 
 FAULTS: Final = (
@@ -301,23 +286,23 @@ FAULTS: Final = (
         _judged(statuses={**CREATE.statuses, 429: Verdict.ANSWER}),
     ),
     Fault(
-        "an armed entry is taken for unsent",
-        ((ledger, "_ambiguous", _released),),
+        "an armed purchase is taken for unsent",
+        ((stores, "UNKNOWN_END", Outcome(state=State.RELEASED)),),
     ),
     Fault(
         "an ambiguous create is released",
-        ((books, "judged", _without_doubt),),
+        ((booking, "judged", _without_doubt),),
     ),
     Fault(
         "an ambiguous create keeps no name",
         (
-            (sqlite_store, "NAMED", (State.ARMED, State.ACCEPTED)),
-            (sqlite_store, "SCHEMA", _TWO_WITH_ONE_NAME),
+            (steps, "NAMED", _CERTAIN),
+            (stores, "TABLES", _NAMES_WITHOUT_DOUBTS),
         ),
     ),
     Fault(
         "an ambiguous create is not counted",
-        ((sqlite_store, "SCHEMA", _WITHOUT_DOUBTS),),
+        ((Purchase, "is_spent", property(_is_spent_for_sure)),),
     ),
     Fault(
         "a living process is taken for dead",
@@ -332,23 +317,20 @@ FAULTS: Final = (
         ((Owners, "lives", _yes),),
     ),
     Fault(
-        "a ledger that cannot be written is ignored",
-        ((Ledger, "arm", _armed_or_not),),
+        "a store that cannot be written is ignored",
+        ((Store, "arm", _armed_or_not),),
     ),
     Fault(
         "a commit that fails is taken for done",
-        ((sqlite, "transaction", _transaction_of_an_optimist),),
+        ((SqliteDatabase, "transaction", _transaction_of_an_optimist),),
     ),
     Fault(
         "a sum is read before the transaction",
-        ((Ledger, "arm", _summed_up_before),),
+        ((Store, "arm", _summed_up_before),),
     ),
     Fault(
         "a name is looked up before the transaction",
-        (
-            (Ledger, "_check_permitted", _whoever_has_the_name),
-            (sqlite_store, "SCHEMA", _TWO_WITH_ONE_NAME),
-        ),
+        ((stores, "TABLES", _TWO_WITH_ONE_NAME),),
     ),
     Fault("a budget permits one more", ((Budget, "exceeded_by", _one_more),)),
     Fault(
@@ -357,19 +339,15 @@ FAULTS: Final = (
     ),
     Fault(
         "an outcome that cannot be recorded is dropped",
-        ((Ledger, "conclude", _concluded_now_or_never),),
+        ((Store, "conclude", _concluded_now_or_never),),
     ),
     Fault(
         "an outcome is never recorded",
-        ((Booking, "record", _told_without_a_ledger),),
+        ((Booking, "record", _told_without_a_store),),
     ),
     Fault(
         "an outcome reaches a later attempt",
-        (
-            (Booking, "arm", _armed_under_one_key),
-            (Ledger, "_writing", _writing_with_old_news),
-            (Ledger, "_check_permitted", _under_any_key),
-        ),
+        ((Booking, "arm", _armed_under_one_key),),
     ),
     Fault(
         "the key is shown in an error",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.ledger import Budget, Measure, open_ledger
 from processes import environment
+from stores import purchases_at
 from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes
 
 PROGRAM = """
@@ -40,7 +40,7 @@ async def go(client):
                 pass
 
 async def main():
-    async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", url, ledger="ledger") as client:
+    async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", url, store="store") as client:
         if way == "breaks down":
             await go(client)
         with suppress(BaseExceptionGroup):  # trio cannot continue the task
@@ -97,7 +97,7 @@ def test_a_create_that_nobody_waits_for(call: str, way: str, tmp_path: Path) -> 
         assert server.posts == 1
     # If the handler raises in the call itself, the notes of its exception say so.
     assert "was under way: it may have been accepted" in said
-    assert open_ledger(tmp_path / "ledger").spent(Budget(creates=1), 0.0)[Measure.CREATES] == 1
+    assert len(purchases_at(tmp_path / "store")) == 1
 
 
 def test_a_create_that_ends(tmp_path: Path) -> None:

@@ -83,9 +83,13 @@ def test_values_are_frozen() -> None:
         if not issubclass(kind, BaseException)
     ]
     assert {kind.__name__ for kind in values} == {
+        "Decision",
         "Estimation",
         "Generation",
         "Selection",
+        "Spending",
+        "Spent",
+        "Usage",
         "Verdict",
     }
     for kind in values:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from muybridge.files.inline_media import load_media as load_media
     from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.sidecar import Sidecar as Sidecar, SidecarFailed as SidecarFailed
-    from muybridge.ledger.errors import (
-        LedgerUnusable as LedgerUnusable,
+    from muybridge.purchases.errors import (
         OnceTaken as OnceTaken,
         OnceUnderWay as OnceUnderWay,
+        StoreUnusable as StoreUnusable,
     )
     from muybridge.trio_client import TrioClient as TrioClient
     from muybridge.version import __version__ as __version__
@@ -142,7 +142,7 @@ _HOMES: Final = {
     "muybridge.files.inline_media": Home("load_media"),
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
-    "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
+    "muybridge.purchases.errors": Home("OnceTaken OnceUnderWay StoreUnusable"),
     "muybridge.trio_client": Home("TrioClient"),
     "muybridge.version": Home("__version__"),
     "muybridge.wire.asyncio_transport": Home("AsyncioTransport"),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import FleetRun
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.drivers.runtime import Runtime
-    from muybridge.ledger.books import Books
-    from muybridge.ledger.ledger import Ledger
+    from muybridge.purchases import Store
+    from muybridge.purchases.booking import Books
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.purchases import Budget
@@ -59,7 +59,7 @@ class AsyncClient(BaseClient):
         on_submitted: Callable[[Task], None] | None = None,
         on_event: Callable[[AnyEvent], None] | None = None,
         budget: Budget | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        store: Store | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
         dedupe: bool = False,
         account: str | None = None,
@@ -87,11 +87,12 @@ class AsyncClient(BaseClient):
             on_event: Called with each event, for progress, metrics and traces.
             budget: What may be spent, or None for no limit.
                 The limits of the environment, such as `MUYBRIDGE_MAX_COST`, apply as well.
-            ledger: Where requests that cost money are recorded: a `Ledger`, a file, or None.
-                None stands for `MUYBRIDGE_LEDGER`, or else for a file in your state folder.
-                Requests are recorded only if a ledger, a budget or `dedupe` is set, here or in
+            store: Where requests that cost money are recorded: a file, or a PostgreSQL database
+                ("postgresql://USER@HOST/DATABASE") that many machines share, or a `Store`.
+                None stands for `MUYBRIDGE_STORE`, or else for a file in your state folder.
+                Requests are recorded only if a store, a budget or `dedupe` is set, here or in
                 the environment. `create_once` always records.
-            prices: What requests cost, for a limit on cost and for the ledger.
+            prices: What requests cost, for a limit on cost and for the record.
                 None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
             dedupe: Whether identical requests of `create` and `run` share one task.
                 They then return the task of the earlier request, as `create_once` does.
@@ -124,7 +125,7 @@ class AsyncClient(BaseClient):
         self._listeners = Listeners(on_submitted, on_event)
         self._transport = transport
         self._wall = wall
-        self._books = read_books(budget, ledger, self._credentials, prices=prices, dedupe=dedupe)
+        self._books = read_books(budget, store, self._credentials, prices=prices, dedupe=dedupe)
         self._bound: dict[str, tuple[Driver, object]] = {}
 
     @property

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.drivers.text_calls import AsyncContentStream, AsyncTextStream, Limits, TextCalls
     from muybridge.files.sidecar import Sidecar
-    from muybridge.ledger.books import Books
     from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
+    from muybridge.purchases.booking import Books
     from muybridge_protocol.rules.media import MediaReport
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
@@ -78,8 +78,10 @@ class BaseClient:
         self._calls = calls
         self._owns_transport = owns_transport
         self._interrupted = InterruptedTasks()
+        self._books: Books | None = None
+        """What the client books its paid requests with, or None."""
         self._names: Books | None = None
-        """The ledger that keeps the names, if the client has no other."""
+        """What has the store that keeps the names, if the client has no other."""
 
     if not TYPE_CHECKING:
         __getattr__ = missing_attribute
@@ -130,8 +132,13 @@ class BaseClient:
     async def close(self) -> None:
         """Close every idle connection. After that nothing can be sent."""
         self._closed = True
-        if self._owns_transport:
-            await self._driver.transport.close()
+        try:
+            if self._owns_transport:
+                await self._driver.transport.close()
+        finally:
+            for books in {self._books, self._names}:
+                if books is not None:
+                    await self._driver.runtime.finish_in_thread(books.close)
 
     async def create(
         self,
@@ -172,7 +179,7 @@ class BaseClient:
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
 
-        The ledger keeps the name, so it does not matter which process repeats the call, or how
+        The store keeps the name, so it does not matter which process repeats the call, or how
         often. If another one is sending the request, this call waits for the outcome. If the
         request certainly did nothing, the next call may send it again. A task that has failed is
         returned like any other: use another name to try again.
@@ -189,13 +196,13 @@ class BaseClient:
             OnceTaken: The name belongs to another request; nothing was sent.
             OnceUnderWay: Another call is still sending the request; nothing was sent again.
             CreateAmbiguous: It may have been accepted, by this call or an earlier one; it was not
-                sent again. `muybridge ledger resolve` records a person's decision.
-            LedgerUnusable: The ledger cannot be read or written; nothing was sent.
+                sent again. `muybridge decide` records a person's decision.
+            StoreUnusable: The store cannot be read or written; nothing was sent.
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
         refuse_misplaced(self, "create_once", _misplaced)
-        from muybridge.ledger.books import check_once
+        from muybridge.purchases.booking import check_once
 
         notes = PaidNotes(self._interrupted)
         try:
@@ -362,7 +369,7 @@ class BaseClient:
             per_family: Maximum number of them per family: one number for all families, or a mapping
                 by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
-            dedupe: Whether identical requests share one task, those that the ledger knows from
+            dedupe: Whether identical requests share one task, those that the store knows from
                 earlier runs included. Each of them has its own outcome.
 
         Raises:
@@ -860,14 +867,14 @@ class BaseClient:
         if not named and (books is None or not books.dedupe):
             create = self._calls.create(request, **self._moment())
             return await self._driver.finish(create, notes)
-        from muybridge.ledger.once import create_once
+        from muybridge.purchases.once import create_once
 
         books = self._named_books()
         return await create_once(self._driver, self._calls, books, request, once, notes)
 
     def _named_books(self) -> Books:
-        """Return the ledger that keeps the names: the client's, or else the default one."""
-        from muybridge.ledger.books import Books
+        """Return what has the store that keeps the names: the client's, or else the default one."""
+        from muybridge.purchases.booking import Books
 
         if self._names is None:
             books = self._driver.books
@@ -926,6 +933,7 @@ class DrivenClient(BaseClient):
     def __init__(self, calls: Calls, driver: Driver, *, owns_transport: bool) -> None:
         super().__init__(calls, owns_transport=owns_transport)
         self._given = driver
+        self._books = driver.books
 
     @property
     def _driver(self) -> Driver:

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.drivers.text_calls import AsyncContentStream, AsyncTextStream
     from muybridge.files.sidecar import Sidecar
-    from muybridge.ledger.ledger import Ledger
     from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
+    from muybridge.purchases import Store
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.purchases import Budget
@@ -91,7 +91,7 @@ class Client:
         on_submitted: Callable[[Task], None] | None = None,
         on_event: Callable[[AnyEvent], None] | None = None,
         budget: Budget | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        store: Store | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
         dedupe: bool = False,
         account: str | None = None,
@@ -119,11 +119,12 @@ class Client:
             on_event: Called with each event, for progress, metrics and traces.
             budget: What may be spent, or None for no limit.
                 The limits of the environment, such as `MUYBRIDGE_MAX_COST`, apply as well.
-            ledger: Where requests that cost money are recorded: a `Ledger`, a file, or None.
-                None stands for `MUYBRIDGE_LEDGER`, or else for a file in your state folder.
-                Requests are recorded only if a ledger, a budget or `dedupe` is set, here or in
+            store: Where requests that cost money are recorded: a file, or a PostgreSQL database
+                ("postgresql://USER@HOST/DATABASE") that many machines share, or a `Store`.
+                None stands for `MUYBRIDGE_STORE`, or else for a file in your state folder.
+                Requests are recorded only if a store, a budget or `dedupe` is set, here or in
                 the environment. `create_once` always records.
-            prices: What requests cost, for a limit on cost and for the ledger.
+            prices: What requests cost, for a limit on cost and for the record.
                 None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
             dedupe: Whether identical requests of `create` and `run` share one task.
                 They then return the task of the earlier request, as `create_once` does.
@@ -159,7 +160,7 @@ class Client:
             Listeners(on_submitted, on_event),
             BlockingRuntime(SystemClock() if clock is None else clock),
             calls.next_polls,
-            read_books(budget, ledger, credentials, prices=prices, dedupe=dedupe),
+            read_books(budget, store, credentials, prices=prices, dedupe=dedupe),
         )
         self._calls = calls
         self._driver = driver
@@ -242,7 +243,7 @@ class Client:
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
 
-        The ledger keeps the name, so it does not matter which process repeats the call, or how
+        The store keeps the name, so it does not matter which process repeats the call, or how
         often. If another one is sending the request, this call waits for the outcome. If the
         request certainly did nothing, the next call may send it again. A task that has failed is
         returned like any other: use another name to try again.
@@ -259,8 +260,8 @@ class Client:
             OnceTaken: The name belongs to another request; nothing was sent.
             OnceUnderWay: Another call is still sending the request; nothing was sent again.
             CreateAmbiguous: It may have been accepted, by this call or an earlier one; it was not
-                sent again. `muybridge ledger resolve` records a person's decision.
-            LedgerUnusable: The ledger cannot be read or written; nothing was sent.
+                sent again. `muybridge decide` records a person's decision.
+            StoreUnusable: The store cannot be read or written; nothing was sent.
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
@@ -394,7 +395,7 @@ class Client:
             per_family: Maximum number of them per family: one number for all families, or a mapping
                 by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
-            dedupe: Whether identical requests share one task, those that the ledger knows from
+            dedupe: Whether identical requests share one task, those that the store knows from
                 earlier runs included. Each of them has its own outcome.
 
         Raises:

@@ -15,8 +15,8 @@ from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.service import TEXT_ALONE, Service
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Books
-    from muybridge.ledger.ledger import Ledger
+    from muybridge.purchases import Store
+    from muybridge.purchases.booking import Books
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.purchases import Budget
 
@@ -26,8 +26,8 @@ TEXT_BASE_URL_VARIABLE = "MUYBRIDGE_TEXT_BASE_URL"
 PRICES_VARIABLE = "MUYBRIDGE_PRICES"
 LIMIT_VARIABLE = "MUYBRIDGE_MAX_"
 """How the names of the variables begin that limit what may be spent."""
-LIMIT_VARIABLES = (LIMIT_VARIABLE, "MUYBRIDGE_LEDGER")
-"""How the names of the variables begin that ask for a ledger."""
+STORE_VARIABLES = (LIMIT_VARIABLE, "MUYBRIDGE_STORE")
+"""How the names of the variables begin that ask for a store."""
 
 
 def read_service(
@@ -104,7 +104,7 @@ def read_service(
 
 def read_books(
     budget: Budget | None,
-    ledger: Ledger | str | os.PathLike[str] | None,
+    store: Store | str | os.PathLike[str] | None,
     credentials: Credentials,
     *,
     prices: PriceList | None,
@@ -114,7 +114,7 @@ def read_books(
 
     Args:
         budget: What must not be exceeded, besides the environment's limits.
-        ledger: The ledger or its file, or None for the default one.
+        store: The store or its place, or None for the default one.
         credentials: The client's.
         prices: What requests cost, or None for the prices in the file `MUYBRIDGE_PRICES`, if set.
         dedupe: Whether identical requests join.
@@ -127,12 +127,12 @@ def read_books(
     """
     check_type("dedupe", dedupe, bool, "True or False")
     check_prices(prices)
-    check_spending(budget, ledger)
-    wanted = any(name.startswith(LIMIT_VARIABLES) for name in os.environ)
-    if budget is None and ledger is None and not (wanted or dedupe):
+    check_spending(budget, store)
+    wanted = any(name.startswith(STORE_VARIABLES) for name in os.environ)
+    if budget is None and store is None and not (wanted or dedupe):
         return None
-    from muybridge.ledger.books import Books
-    from muybridge.ledger.budget import budget_of_environment
+    from muybridge.purchases.booking import Books
+    from muybridge.purchases.environment import budget_of_environment
 
     prices_file = os.environ.get(PRICES_VARIABLE)
     if prices is None and prices_file:
@@ -140,11 +140,11 @@ def read_books(
 
         prices = load_prices(prices_file)
     budgets = [one for one in (budget, budget_of_environment()) if one is not None]
-    return Books(ledger, budgets, credentials, prices=prices, dedupe=dedupe)
+    return Books(store, budgets, credentials, prices=prices, dedupe=dedupe)
 
 
-def check_spending(budget: object, ledger: object) -> None:
-    """Check the types of a budget and of a ledger, or its file.
+def check_spending(budget: object, store: object) -> None:
+    """Check the types of a budget and of a store, or its place.
 
     Raises:
         TypeError: One of them is something else.
@@ -153,10 +153,10 @@ def check_spending(budget: object, ledger: object) -> None:
         from muybridge_protocol.purchases import Budget
 
         check_type("budget", budget, Budget, "a Budget", "Budget(creates=3)")
-    if ledger is not None and not isinstance(ledger, str | os.PathLike):
-        from muybridge.ledger.ledger import Ledger
+    if store is not None and not isinstance(store, str | os.PathLike):
+        from muybridge.purchases import Store
 
-        check_type("ledger", ledger, Ledger, "a path or a Ledger")
+        check_type("store", store, Store, "a path, 'postgresql://...' or a Store")
 
 
 def check_prices(prices: object) -> None:

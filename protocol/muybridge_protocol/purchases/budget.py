@@ -1,6 +1,6 @@
 """Budgets: how much may be spent, in a period or in all.
 
-A budget limits what one ledger records, whichever key or client spends it: a new key or a second
+A budget limits what one store records, whichever key or client spends it: a new key or a second
 process does not get a fresh budget. A limit on something is never compared with an unknown amount.
 If a request's price is unknown, a limit on cost refuses it.
 """
@@ -16,6 +16,7 @@ import attrs
 
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases.amounts import DAY, DIGITS, Amounts, Measure
+from muybridge_protocol.purchases.purchase import EVERYTHING, check_label
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.suggested_names import suggesting_names
 
@@ -95,7 +96,7 @@ class Budget:
         calls: Text requests.
         cost: Money, in the currency of the price list.
         per: "day" or "month" to count from the beginning of the current one, in UTC, or None to
-            count everything that the ledger has recorded.
+            count everything that the store has recorded.
 
     Raises:
         ValueError: A limit is not a number of at least 0 with at most 30 digits before and after
@@ -139,8 +140,12 @@ class Budget:
 
     def named(self, measure: Measure) -> str:
         """Return what the limit on *measure* is called in a message."""
+        return f"the limit of {self.shown(measure)}"
+
+    def shown(self, measure: Measure) -> str:
+        """Return the limit on *measure* in words, such as "200 creates a day"."""
         per = f" a {self.per}" if self.per else ""
-        return f"the limit of {_told(self.limits[measure], measure)}{per}"
+        return f"{_told(self.limits[measure], measure)}{per}"
 
     def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
         """Return which limit *wanted* would exceed and what to do, or None if it fits.
@@ -162,8 +167,8 @@ class Budget:
                 continue
             if used is None:
                 return (
-                    f"{named} cannot be checked, because the ledger has requests whose {theirs} "
-                    "unknown. Leave that limit out: another ledger would not know what was paid"
+                    f"{named} cannot be checked, because the store has requests whose {theirs} "
+                    "unknown. Leave that limit out: another store would not know what was paid"
                 )
             if EXACT.add(used, needs) > limit:
                 rest = EXACT.subtract(limit, used)
@@ -174,6 +179,36 @@ class Budget:
                     f"limit{wait}"
                 )
         return None
+
+
+def _check_tag(_: object, __: object, tag: str) -> None:
+    if tag != EVERYTHING:
+        check_label("a tag", tag)
+
+
+@attrs.frozen(kw_only=True)
+class StoredBudget:
+    """A budget that binds everybody who uses a store.
+
+    A tag has one for each period, and one in all.
+
+    Args:
+        tag: What it limits: the purchases with this tag, or all of them (`EVERYTHING`).
+        budget: Its limits and its period.
+        counted_under: Where its sum is: under the tag, or under a name of its own if it counts only
+            what is armed once it exists. Then each purchase has this name in its `budgets`.
+        since: Since when it counts, Unix seconds, or None if it counts what was before, too.
+    """
+
+    tag: str = attrs.field(default=EVERYTHING, validator=_check_tag)
+    budget: Budget
+    counted_under: str
+    since: float | None = None
+
+    def called(self) -> str:
+        """Return what messages call it."""
+        whose = self.tag or "everybody"
+        return f"the stored budget of {whose}{f' a {self.budget.per}' if self.budget.per else ''}"
 
 
 @attrs.frozen(kw_only=True)

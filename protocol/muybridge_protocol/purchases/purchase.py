@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from muybridge_protocol.identifiers import shown_id
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.purchases.amounts import Amounts, Measure, countable
 from muybridge_protocol.purchases.states import (
     AFTER_CHOICE,
@@ -27,21 +28,25 @@ _LONGEST: Final = 500
 """Longest tag or name, in characters."""
 
 
-class CannotDecide(Exception):
+class CannotDecide(LocalError):
     """A choice does not apply to a purchase. Nothing was changed."""
 
 
 def _check_text(_: object, attribute: attrs.Attribute[str | None], text: str | None) -> None:
-    _check_one(attribute.name, text)
+    check_label(attribute.name, text)
 
 
 def _check_tags(_: object, __: object, tags: tuple[str, ...]) -> None:
     for tag in tags:
-        _check_one("a tag", tag)
+        check_label("a tag", tag)
 
 
-def _check_one(what: str, text: str | None) -> None:
-    # Any database must keep it as it is, and compare it in the same way.
+def check_label(what: str, text: str | None) -> None:
+    """Check a tag or a name, which any database must keep as it is, and compare in the same way.
+
+    Raises:
+        ValueError: It is empty, too long, or not printable.
+    """
     if text is not None and (not text or len(text) > _LONGEST or not text.isprintable()):
         raise ValueError(
             f"{what} must have 1 to {_LONGEST} printable characters (got "
@@ -94,6 +99,7 @@ class Purchase:
         model: The model, or "" if it is unknown.
         tier: The tier that the price depends on, or None.
         tags: Under which it counts, besides `EVERYTHING`.
+        budgets: The stored budgets that count it, of those that count only from some moment on.
         amounts: What it consumes.
         name: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
@@ -120,6 +126,7 @@ class Purchase:
     model: str = ""
     tier: str | None = None
     tags: tuple[str, ...] = ()
+    budgets: tuple[str, ...] = ()
     amounts: Amounts
     name: str | None = None
     digest: str | None = None
@@ -158,9 +165,15 @@ class Purchase:
         )
 
     @property
+    def once(self) -> str | None:
+        """The name that the caller of `create_once` gave, or None."""
+        kind, _, name = (self.name or "").partition(" ")
+        return name if kind == "once" else None
+
+    @property
     def counted_under(self) -> tuple[str, ...]:
-        """The tags under which it counts."""
-        return (EVERYTHING, *self.tags)
+        """The tags and budgets under which it counts."""
+        return (EVERYTHING, *self.tags, *self.budgets)
 
     @property
     def is_spent(self) -> bool:
@@ -299,8 +312,7 @@ def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
 
 def called(purchase: Purchase) -> str:
     """Return what messages call *purchase*."""
-    kind, _, name = (purchase.name or "").partition(" ")
-    return f"purchase {purchase.key}" + (f" ({name})" if kind == "once" else "")
+    return f"purchase {purchase.key}" + ("" if purchase.once is None else f" ({purchase.once})")
 
 
 def _with_late(purchase: Purchase, task: Task | None) -> Purchase:

@@ -52,7 +52,7 @@ from muybridge_protocol.remedies import in_facts, in_records, sentence
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Booking
+    from muybridge.purchases.booking import Booking
     from muybridge_protocol.observations import AnyEvent
 
 _STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
@@ -108,7 +108,7 @@ class ItemWork:
 
         Args:
             lasts: Seconds after which the exchange has certainly ended.
-            booking: Books it in the ledger, or None.
+            booking: Books it in the store, or None.
 
         Raises:
             Stopped: The run sends nothing more.

@@ -105,8 +105,8 @@ class Entry:
         sha256: The file's checksum, or None.
         began: When its id became known, Unix seconds, or None.
         ended: When its final status became known, Unix seconds, or None.
-        ledger: Where the ledger with its last create is, or None.
-        purchase: The key of its entry in that ledger, or None.
+        store: Where the store with its last purchase is, or None.
+        purchase: The key of that purchase, or None.
     """
 
     number: int
@@ -129,7 +129,7 @@ class Entry:
     sha256: str | None
     began: float | None
     ended: float | None
-    ledger: str | None = None
+    store: str | None = None
     purchase: str | None = None
 
     @property

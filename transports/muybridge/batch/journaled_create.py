@@ -27,7 +27,7 @@ from muybridge_protocol.records.tasks import Task, retained_until
 from muybridge_protocol.service import Service, shown_id
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Booking
+    from muybridge.purchases.booking import Booking
 
 Created = Task | ServiceError | None
 """The outcome of a create: the task, why there is none, or None if it is retried."""
@@ -48,24 +48,24 @@ class ItemRecord:
         self._slot = slot
         self._owner = entry.owner or ""
         self._attempt = entry.attempt
-        self._booked = (entry.ledger, entry.purchase)
+        self._booked = (entry.store, entry.purchase)
 
     def arm(self, lasts: float, booking: Booking | None = None) -> None:
         """Record that the request is about to be sent.
 
         Args:
             lasts: Seconds after which the exchange has certainly ended.
-            booking: Books it in the ledger, or None.
+            booking: Books it in the store, or None.
 
         Raises:
             JournalUnusable: It could not be recorded, so the request must not be sent.
             ClaimLost: The item belongs to another runner.
         """
-        place = (None, None) if booking is None else (booking.ledger, booking.key)
+        place = (None, None) if booking is None else (booking.place, booking.key)
         if place != self._booked:
-            # Before it is armed: if it becomes ambiguous, the decision about it needs the entry.
-            ledger, purchase = self._booked = place
-            facts: dict[str, Any] = {"ledger": ledger, "purchase": purchase}
+            # Before it is armed: if it becomes ambiguous, the decision about it needs the purchase.
+            store, purchase = self._booked = place
+            facts: dict[str, Any] = {"store": store, "purchase": purchase}
             self._journal.move(self._entry, State.CLAIMED, State.CLAIMED, by=self._owner, **facts)
         self._journal.arm(self._entry, self._attempt + 1, by=self._owner, lasts=lasts)
         self._attempt += 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 
 from muybridge.base_client import BaseClient
-from muybridge.batch.decisions.in_ledger import apply_decisions
+from muybridge.batch.decisions.in_store import apply_decisions
 from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -39,7 +38,7 @@ from muybridge_protocol.families.family import any_link
 from muybridge_protocol.families.request import parse
 
 if TYPE_CHECKING:
-    from muybridge.ledger import Budget, BudgetUse, Ledger
+    from muybridge.purchases import Budget, BudgetUse, Store
     from muybridge_protocol.service import Service
 
 _UNSENT = frozenset({State.QUEUED, State.CLAIMED})
@@ -77,7 +76,7 @@ def preview(
     prices: PriceList | None = None,
     local: bool = False,
     budget: Budget | None = None,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
     service: Service | None = None,
 ) -> Preview:
     """Return what `run` would send, without sending it or writing anything.
@@ -93,7 +92,7 @@ def preview(
         prices: What requests cost, or None if that is not known.
         local: Whether the service is an embedded one, as for `run`. Budgets do not apply to it.
         budget: The client's, or None. The environment's limits count as well.
-        ledger: The client's, or its file, or None for the default one.
+        store: The client's, or its place, or None for the default one.
         service: Where they would be sent, or None if that is not known yet. Links to this machine
             are then not checked.
 
@@ -103,7 +102,7 @@ def preview(
             items.
         ValueError: The limit is below 0.
         InvalidLimit: A limit in the environment cannot be read.
-        LedgerUnusable: There is a budget, and the ledger cannot be read.
+        StoreUnusable: There is a budget, and the store cannot be read.
         OSError: The file cannot be read.
     """
     check_limit(limit)
@@ -111,7 +110,7 @@ def preview(
     check_type("dedupe", dedupe, bool, "True or False")
     check_type("local", local, bool, "True or False")
     check_prices(prices)
-    check_spending(budget, ledger)
+    check_spending(budget, store)
     folder = Path(out)
     with ExitStack() as stack:
         own = any_link if service is None else service.gave_out
@@ -137,7 +136,7 @@ def preview(
             left=sum(1 for _ in unsent),
             totals=totals,
             joins=found.total() - len(found),
-            budgets=() if local else tuple(_budgets(totals, budget, ledger)),
+            budgets=() if local else tuple(_budgets(totals, budget, store)),
         )
 
 
@@ -160,7 +159,7 @@ def _first_of_each(
     requests: Iterator[tuple[str, Mapping[str, Any]]], found: Counter[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the first of all requests that are identical, and count them all in *found*."""
-    from muybridge.ledger.once import name_of_identical
+    from muybridge.purchases.once import name_of_identical
 
     for family, body in requests:
         with warnings.catch_warnings():
@@ -172,13 +171,13 @@ def _first_of_each(
 
 
 def _budgets(
-    totals: Totals, budget: Budget | None, ledger: Ledger | str | os.PathLike[str] | None
+    totals: Totals, budget: Budget | None, store: Store | str | os.PathLike[str] | None
 ) -> Iterator[BudgetUse]:
-    """Yield what the ledger has left of each budget, and whether *totals* fit."""
+    """Yield what the store has left of each budget, and whether *totals* fit."""
     if budget is None and not any(name.startswith(LIMIT_VARIABLE) for name in os.environ):
         return
-    from muybridge.ledger import BudgetUse, Ledger, Measure, open_ledger
-    from muybridge.ledger.budget import budget_of_environment
+    from muybridge.purchases import BudgetUse, Measure, Store, open_store
+    from muybridge.purchases.environment import budget_of_environment
 
     total = totals.total
     wanted = {
@@ -188,12 +187,13 @@ def _budgets(
         Measure.CALLS: Decimal(total.calls),
         Measure.COST: None if totals.currency is None else total.cost.total,
     }
-    for one in (budget, budget_of_environment()):
-        if one is not None and one.limits:
-            books = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
-            spent = books.spent(one, time.time())
-            exceeded = one.exceeded_by(wanted, spent) if total.requests else None
-            yield BudgetUse(budget=one, spent=spent, exceeded=exceeded)
+    with ExitStack() as stack:
+        books = store if isinstance(store, Store) else stack.enter_context(open_store(store))
+        for one in (budget, budget_of_environment()):
+            if one is not None and one.limits:
+                spent = books.spent(budget=one)
+                exceeded = one.exceeded_by(wanted, spent) if total.requests else None
+                yield BudgetUse(budget=one, spent=spent, exceeded=exceeded)
 
 
 def _estimate(family: str, body: Mapping[str, Any], prices: PriceList | None) -> Estimate:

@@ -72,7 +72,7 @@ def run(
         sidecar: Whether to write a JSON file next to each result that says where it comes from,
             including results of earlier runs.
         dedupe: Whether identical requests share one task, also with requests outside this batch
-            that the client's ledger has. Each item has its own file.
+            that the client's store has. Each item has its own file.
         rate: Maximum requests (creates and result queries) per second of all processes that run
             this batch; infinity for no limit, or None to leave it unchanged. Downloads are not
             counted.
@@ -142,7 +142,7 @@ async def run_async(
         sidecar: Whether to write a JSON file next to each result that says where it comes from,
             including results of earlier runs.
         dedupe: Whether identical requests share one task, also with requests outside this batch
-            that the client's ledger has. Each item has its own file.
+            that the client's store has. Each item has its own file.
         rate: Maximum requests (creates and result queries) per second of all processes that run
             this batch; infinity for no limit, or None to leave it unchanged. Downloads are not
             counted.

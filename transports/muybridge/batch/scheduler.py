@@ -22,7 +22,6 @@ too; `Run.error` keeps the first one. Everything else concerns one item, which i
 from __future__ import annotations
 
 import random
-import time
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -45,6 +44,7 @@ from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
+from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
 from muybridge.signals import (
@@ -53,7 +53,6 @@ from muybridge.signals import (
     hold_interrupts,
     ignoring_errors,
 )
-from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.errors import OverBudget as NothingLeft
 from muybridge_protocol.events import Submitted
@@ -65,7 +64,7 @@ from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Result, Task
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Booking
+    from muybridge.purchases.booking import Booking
 
 INCOMING: Final = "incoming"
 """The folder for unfinished downloads."""
@@ -238,7 +237,7 @@ class Scheduler:
         with self._team.lock:
             if booking is None:
                 booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
-            armed_at = _seconds()
+            armed_at = seconds_awake_or_asleep()
             if not self._may_send(work, sent, booking):
                 return
         take = partial(self._take_end, work, sent)
@@ -247,20 +246,13 @@ class Scheduler:
 
     def _paused_since(self, armed_at: float, _: HttpRequest) -> TransportFailure | None:
         """Return a failure that nothing was sent, if this process was paused after arming."""
-        paused = _seconds() - armed_at
-        if paused <= self._run.journal.send_within:
-            return None
-        return TransportFailure(
-            phase=Phase.CONNECT,
-            sent=False,
-            reason=Reason.INTERRUPTED,
-            detail=f"this process was paused for {shown_seconds(paused)} before it could send",
-        )
+        passed = seconds_awake_or_asleep() - armed_at
+        return paused(passed) if passed > self._run.journal.send_within else None
 
     async def _join(self, work: ItemWork, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
-        from muybridge.ledger.books import Booking
-        from muybridge.ledger.joining import join, settle
+        from muybridge.purchases.booking import Booking
+        from muybridge.purchases.joining import join, settle
 
         with self._team.lock:
             create = self._fleet.operation_of(sent.ticket)
@@ -282,7 +274,7 @@ class Scheduler:
 
     def _take_held(self, work: ItemWork, sent: Dispatch[int]) -> None:
         """Put a create off that was armed, and then found that an identical one is under way."""
-        from muybridge.ledger.joining import settle
+        from muybridge.purchases.joining import settle
 
         now = self._driver.runtime.now()
         work.tracker.failed(TWIN_UNDER_WAY, now)
@@ -519,9 +511,3 @@ class Scheduler:
             with self._team.lock:
                 self._under_way -= 1
                 self._team.notify()
-
-
-def _seconds() -> float:
-    """Return seconds that pass while the machine sleeps, too, where the system counts those."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)

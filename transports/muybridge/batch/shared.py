@@ -88,7 +88,7 @@ class SharedReport:
             tasks the items have been given since. If one has a task id, that task was paid for.
         stopped: Why a worker stopped early, or "".
         over_budget: Whether it stopped because a budget is used up: the batch's own, or one of the
-            client's ledger.
+            client's.
         budget: How far the batch's budget is used up, or None if it has none.
         out: Where its results go, or None if each worker has its own place.
     """

@@ -216,7 +216,7 @@ class _Chosen:
             prices=self.prices,
             local=self.invocation.connection.local,
             budget=self.invocation.spending.read_budget(),
-            ledger=self.invocation.spending.ledger,
+            store=self.invocation.spending.store,
             service=self.invocation.connection.unopened_service(),
         )
 
@@ -394,7 +394,7 @@ def _command(chosen: _Chosen) -> str | None:
         words.append("--dedupe")
     given = ("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     words += words_of(connection, *given)
-    words += words_of(invocation.spending, "prices", *LIMIT_NAMES, "ledger")
+    words += words_of(invocation.spending, "prices", *LIMIT_NAMES, "store")
     words += words_of(invocation.presentation, "sidecar")
     return shlex.join([*words, *words_of(connection, "local")])
 

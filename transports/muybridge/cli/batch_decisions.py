@@ -95,7 +95,7 @@ def resolve(
     """Decide about an item that may have been accepted.
 
     ITEM is its number or name. Nothing is sent now: the next `batch run`, or a worker, acts on the
-    decision. If the request is also in a ledger, the decision is recorded there, too.
+    decision. If the request is also in a store, the decision is recorded there, too.
 
     With --from, decide about many items at once. Every line is checked before the first decision is
     recorded. Lines without a decision are ignored.

@@ -12,8 +12,8 @@ from muybridge.cli.exit_codes import NOT_SENT
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import message_console, say, show
 from muybridge.cli.totals import plain, remarks, totals_record, totals_table
-from muybridge.ledger import BudgetUse
 from muybridge_protocol.estimates import PriceList
+from muybridge_protocol.purchases import BudgetUse
 from muybridge_protocol.records.convert import attributes
 
 

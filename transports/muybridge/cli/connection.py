@@ -12,7 +12,7 @@ import attrs
 import click
 
 import muybridge.local  # it imports on use, and says how to install what is missing
-from muybridge.configuration import BASE_URL_VARIABLE, LIMIT_VARIABLES, find_address
+from muybridge.configuration import BASE_URL_VARIABLE, STORE_VARIABLES, find_address
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.records.convert import attributes
@@ -79,7 +79,7 @@ class Connection:
             **attributes(self, *PERMISSIONS, "poll_interval"),
         }
         if self.local:
-            stack.enter_context(_without_ledger())
+            stack.enter_context(_without_store())
             service = stack.enter_context(muybridge.local.LocalService(speed=_LOCAL_SPEED))
             settings |= attributes(service, "api_key", "base_url", "text_base_url")
             settings["poll_interval"] = self.poll_interval or _LOCAL_POLL_INTERVAL
@@ -174,9 +174,9 @@ def words_of(choices: object, *names: str) -> list[str]:
 
 
 @contextmanager
-def _without_ledger() -> Generator[None, None, None]:
-    """Hide the environment's limits and ledger: an embedded service charges nothing."""
-    hidden = {name: value for name, value in os.environ.items() if name.startswith(LIMIT_VARIABLES)}
+def _without_store() -> Generator[None, None, None]:
+    """Hide the environment's limits and store: an embedded service charges nothing."""
+    hidden = {name: value for name, value in os.environ.items() if name.startswith(STORE_VARIABLES)}
     for name in hidden:
         del os.environ[name]
     try:

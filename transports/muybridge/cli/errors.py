@@ -33,7 +33,7 @@ from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge.drivers.notes import TEXT_UNDER_WAY
-from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
+from muybridge.purchases.errors import OnceUnderWay, StoreUnusable
 from muybridge.signals import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
@@ -74,7 +74,7 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     click.ClickException: INVALID,
     ImportError: INVALID,
     NotSent: NOT_SENT,
-    LedgerUnusable: NOT_SENT,
+    StoreUnusable: NOT_SENT,
     OnceUnderWay: SAFE,
     Refused: NOT_SENT,
     AssetDeleteFailed: NOT_SENT,

@@ -127,7 +127,7 @@ class Invocation:
         settings: dict[str, Any] = {
             **connection.settings(stack, text=text),
             "budget": None if connection.local else spending.read_budget(),
-            "ledger": None if connection.local else spending.ledger,
+            "store": None if connection.local else spending.store,
             "prices": spending.read_prices(),
         }
         return open_client(stack, **settings, **more)

@@ -43,7 +43,8 @@ _EXAMPLES: Mapping[str, str] = {
     "batch status": "muybridge batch status pictures",
     "batch ambiguous": "muybridge batch ambiguous pictures",
     "batch manifest": "muybridge batch manifest pictures",
-    "ledger": "muybridge ledger list",
+    "budget": "muybridge budget list",
+    "store": "muybridge store prune --help",
     "asset": "muybridge asset delete --help",
 }
 """A line for each command that needs more words than its name."""
@@ -74,12 +75,16 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
             "await follow resume watch": _write(_WAIT),
             "export pull save": _write(_DOWNLOAD),
             "history jobs list log logs ls tasks": "Write `muybridge models` for the models, or "
-            "`muybridge ledger list` for your requests and their task ids.",
+            "`muybridge spent --by purchase` for your requests and their task ids.",
             "abort cancel stop": "No command cancels a task. To see its status, write "
             "`muybridge get ID`.",
             "family model": _write("muybridge models imga"),
             "cost costs price prices pricing": _write("muybridge estimate requests.jsonl"),
-            "balance budget quota spend usage": _write("muybridge spent"),
+            "balance ledger quota spend usage": _write("muybridge spent"),
+            "ambiguous pending unclear": _write("muybridge undecided"),
+            "adopt resolve": _write("muybridge decide --help"),
+            "limit limits": _write("muybridge budget list"),
+            "clean prune": _write("muybridge store prune --help"),
             "lint verify": _write("muybridge validate requests.jsonl"),
             "emulator local mock server start": _write("muybridge serve --help"),
             "openapi spec": _write("muybridge schema"),

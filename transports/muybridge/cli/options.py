@@ -314,13 +314,14 @@ rate_limit: Callable[[Command], Command] = click.option(
     "unchanged; initially no limit].",
 )
 """The request rate of a batch, as a decorator."""
-LEDGER: click.Option = _option(
-    "--ledger",
-    metavar="PATH",
-    help="The record of requests that cost money [default: $MUYBRIDGE_LEDGER, or a file in your "
-    "state folder].",
+STORE: click.Option = _option(
+    "--store",
+    metavar="PLACE",
+    shell_complete=files,
+    help="Where paid requests are recorded: a file, or postgresql://USER@HOST/DATABASE [default: "
+    "$MUYBRIDGE_STORE, or a file in your state folder].",
 )
-LIMITS: tuple[click.Option, ...] = (
+PERIOD_LIMITS: tuple[click.Option, ...] = (
     _option("--max-creates", metavar="N", help="Maximum number of creates."),
     _option("--max-pictures", metavar="N", help="Maximum number of pictures."),
     _option("--max-seconds", metavar="S", help="Maximum seconds of video."),
@@ -329,11 +330,12 @@ LIMITS: tuple[click.Option, ...] = (
     _option(
         "--per",
         type=click.Choice(get_args(Period)),
-        help="Apply the limits per day or month, in UTC [default: to everything in the ledger].",
+        help="Apply the limits per day or month, in UTC [default: to everything in the store].",
     ),
-    LEDGER,
 )
-"""The budget."""
+"""A budget."""
+LIMITS: tuple[click.Option, ...] = (*PERIOD_LIMITS, STORE)
+"""The budget of the command, and what it counts."""
 BATCH_LIMITS: tuple[click.Option, ...] = (
     _option(
         "--max-creates",

@@ -11,7 +11,7 @@ from muybridge.cli.connection import option_of
 from muybridge_protocol.records.convert import attributes
 
 if TYPE_CHECKING:
-    from muybridge.ledger import Budget, Ledger
+    from muybridge.purchases import Budget, Store
     from muybridge_protocol.estimates import PriceList
 
 LIMIT_NAMES: Final = (
@@ -26,7 +26,7 @@ class Spending:
 
     Args:
         prices: Where the user's prices are, or None if none are given.
-        ledger: Where paid requests are recorded, or None for the library's choice.
+        store: Where paid requests are recorded, or None for the library's choice.
         max_creates: Most creates, or None.
         max_pictures: Most pictures, or None.
         max_seconds: Most seconds of video, or None.
@@ -36,7 +36,7 @@ class Spending:
     """
 
     prices: str | None = None
-    ledger: str | None = None
+    store: str | None = None
     max_creates: str | None = None
     max_pictures: str | None = None
     max_seconds: str | None = None
@@ -69,7 +69,7 @@ class Spending:
         given: dict[str, Any] = attributes(self, *LIMIT_NAMES)
         if not any(given.values()):
             return None
-        from muybridge.ledger import Budget
+        from muybridge.purchases import Budget
 
         limits = {name.removeprefix("max_"): limit for name, limit in given.items()}
         for name in given:
@@ -80,8 +80,8 @@ class Spending:
                 raise click.UsageError(f"{option_of(name)}: {error}. Nothing was sent.") from None
         return Budget(**limits)
 
-    def open_ledger(self) -> Ledger:
-        """Return the ledger of the options and the environment."""
-        from muybridge.ledger import open_ledger
+    def open_store(self) -> Store:
+        """Return the store of the options and the environment."""
+        from muybridge.purchases import open_store
 
-        return open_ledger(self.ledger)
+        return open_store(self.store)

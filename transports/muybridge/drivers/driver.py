@@ -48,7 +48,7 @@ from muybridge_protocol.operations.next_polls import NextPolls
 from .runtime import Conclude, Runtime
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Booking, Books
+    from muybridge.purchases.booking import Booking, Books
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -93,7 +93,7 @@ class Driver:
         Args:
             operation: The operation, not yet driven.
             notes: Where to book the outcome before another Ctrl-C can arrive.
-            booking: Books it in the ledger, or None for the driver's choice.
+            booking: Books it in the store, or None for the driver's choice.
 
         Raises:
             ServiceError: The operation failed.
@@ -131,13 +131,13 @@ class Driver:
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, pass the outcome on to *take*, and return it.
 
-        The ledger hears of it last, so that nothing that goes wrong there keeps a paid id from its
+        The store hears of it last, so that nothing that goes wrong there keeps a paid id from its
         owner. It hears of it even if *take* raises.
 
         Args:
             request: What to send.
             deadline: When to give up, on the runtime's clock.
-            booking: Books it in the ledger, or None.
+            booking: Books it in the store, or None.
             take: Takes the outcome.
             withhold: Called last before the request is sent, or None.
         """
@@ -161,21 +161,23 @@ class Driver:
     ) -> HttpResponse | T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
 
-        The key is redacted in both. If the ledger does not permit the request, nothing is sent.
+        The key is redacted in both. If the store does not permit the request, nothing is sent.
 
         Args:
             request: What to send.
             deadline: When to give up, on the runtime's clock.
             read: Enters the exchange and reads the response.
-            booking: Books it in the ledger, or None.
+            booking: Books it in the store, or None.
             withhold: Called last before the request is sent, or None.
             conclude: Takes the end of a shielded exchange that goes on although the caller's
                 coroutine was closed, or None. The key is not redacted.
         """
-        if booking is not None and (withheld := await booking.arm()) is not None:
+        if booking is not None and (withheld := await booking.arm(deadline)) is not None:
             return withheld
         try:
             if withhold is not None and (withheld := withhold(request)) is not None:
+                return withheld
+            if booking is not None and (withheld := booking.withheld()) is not None:
                 return withheld
         except BaseException as error:  # noqa: BLE001  the caller raises it again
             return BrokenOff(error, interruption_of(error, sent=False))
@@ -216,7 +218,7 @@ class Drive(Generic[Op]):
         driver: The driver of its client.
         operation: The operation, not yet driven.
         notes: Where to book the outcome before another Ctrl-C can arrive.
-        booking: Books it in the ledger, or None for the driver's choice.
+        booking: Books it in the store, or None for the driver's choice.
     """
 
     def __init__(
@@ -375,7 +377,7 @@ class Drive(Generic[Op]):
                 await self._booking.record()
 
     def _tell_sending(self, request: HttpRequest) -> None:
-        """Tell the listeners of *request*, which the ledger has permitted."""
+        """Tell the listeners of *request*, which the store has permitted."""
         self._tracker.sending(request)
         self._notes.begin(request)
 

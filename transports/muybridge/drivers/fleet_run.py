@@ -174,7 +174,7 @@ class FleetRun:
         Raises:
             BaseException: From a listener.
         """
-        from muybridge.ledger.joining import settle
+        from muybridge.purchases.joining import settle
 
         settle(self.fleet, sent.ticket, found, now)
         tracker = self._trackers.get(sent.key)

@@ -38,7 +38,7 @@ TWIN_UNDER_WAY = TransportFailure(
     reason=Reason.INTERRUPTED,
     detail="an identical request is still on its way",
 )
-"""Why a create is not sent now, although nothing has failed: see `muybridge.ledger.joining`."""
+"""Why a create is not sent now, although nothing has failed: see `muybridge.purchases.joining`."""
 
 
 class InterruptedTasks:

@@ -20,7 +20,7 @@ from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Booking, Books
+    from muybridge.purchases.booking import Booking, Books
 
 
 class AsyncOutcomes:
@@ -200,8 +200,8 @@ class AsyncOutcomes:
 
     async def _join(self, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
-        from muybridge.ledger.books import Booking
-        from muybridge.ledger.joining import join
+        from muybridge.purchases.booking import Booking
+        from muybridge.purchases.joining import join
 
         runtime = self._driver.runtime
         with self._team.lock:

@@ -45,7 +45,7 @@ from muybridge_protocol.text.responses import (
 from muybridge_protocol.text.stream_reader import StreamReader
 
 if TYPE_CHECKING:
-    from muybridge.ledger.books import Booking
+    from muybridge.purchases.booking import Booking
 
 T = TypeVar("T")
 
@@ -203,7 +203,7 @@ class AsyncTextStream(Generic[T]):
         raise StopAsyncIteration
 
     async def _record_usage(self) -> None:
-        """Record in the ledger, once, what the response reports about its tokens."""
+        """Record in the store, once, what the response reports about its tokens."""
         booking, self._booking = self._booking, None
         if booking is not None and self._usage is not None:
             await booking.record_usage(self._usage)

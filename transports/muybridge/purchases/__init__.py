@@ -24,41 +24,87 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
+from muybridge.purchases.environment import default_place
 from muybridge.purchases.errors import (
     Exceeded,
+    InvalidLimit,
     Lost,
     NameHeld,
+    NoneDecided,
+    OnceTaken,
+    OnceUnderWay,
     StillSending,
     StoreUnusable,
     TaskTaken,
 )
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
-from muybridge.purchases.store import Choosing, Store
+from muybridge.purchases.store import Choosing, Pruning, Store
+from muybridge_protocol.purchases import (
+    EVERYTHING,
+    Amounts,
+    Budget,
+    BudgetUse,
+    CannotDecide,
+    Choice,
+    Measure,
+    Purchase,
+    State,
+)
 
 __all__ = [
+    "EVERYTHING",
+    "Amounts",
+    "Budget",
+    "BudgetUse",
+    "CannotDecide",
+    "Choice",
     "Choosing",
     "Conflict",
     "Database",
     "Exceeded",
+    "InvalidLimit",
     "Lost",
     "Mark",
+    "Measure",
     "NameHeld",
+    "NoneDecided",
+    "OnceTaken",
+    "OnceUnderWay",
+    "Pruning",
+    "Purchase",
     "Rows",
+    "State",
     "StillSending",
     "Store",
     "StoreUnusable",
     "TaskTaken",
+    "default_place",
     "open_store",
 ]
 
+_SCHEMES: Final = ("postgresql", "postgres")
 
-def open_store(place: str | os.PathLike[str]) -> Store:
+
+def open_store(place: str | os.PathLike[str] | None = None) -> Store:
     """Return the store in a file, or in the database at `postgresql://USER@HOST/DATABASE`.
 
     It is created when it is first written.
+
+    Args:
+        place: The file or the database, or None for `MUYBRIDGE_STORE`, or else a file in the
+            user's state folder.
     """
-    if str(place).startswith(("postgresql://", "postgres://")):
+    if place is None:
+        place = default_place()
+    scheme, is_url, _ = str(place).partition("://")
+    if is_url and scheme not in _SCHEMES:  # a typo, and no file of that name
+        raise StoreUnusable(
+            f"A store cannot be at {scheme}://. Nothing is sent. Give a file, or "
+            "postgresql://USER@HOST/DATABASE."
+        )
+    if is_url:
         from muybridge.purchases.postgres import PostgresDatabase
 
         return Store(PostgresDatabase(str(place)))

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from muybridge_protocol.errors import MuybridgeError
+from collections.abc import Mapping
+
+from muybridge_protocol.errors import LocalError, MuybridgeError
 from muybridge_protocol.purchases import CannotDecide, Purchase
 
 
 class StoreUnusable(MuybridgeError):
     """The store cannot be read or written, so nothing is sent. The message says why."""
+
+
+class InvalidLimit(LocalError):
+    """A limit in the environment cannot be read. Nothing was sent."""
+
+
+class OnceTaken(LocalError):
+    """Another request was already sent under this name. Nothing was sent."""
+
+
+class OnceUnderWay(MuybridgeError):
+    """Another call is still sending the request of this name. Nothing was sent again."""
+
+    _charged = "perhaps"
 
 
 class NameHeld(Exception):
@@ -36,3 +52,15 @@ class StillSending(CannotDecide):
 
 class TaskTaken(CannotDecide):
     """Another purchase has the task that a person names."""
+
+
+class NoneDecided(CannotDecide):
+    """Some of many decisions do not apply, so none was recorded.
+
+    Args:
+        reasons: Why not, by the place of the decision among the others, from 0.
+    """
+
+    def __init__(self, reasons: Mapping[int, Exception]) -> None:
+        super().__init__("; ".join(map(str, reasons.values())))
+        self.reasons: Mapping[int, Exception] = reasons

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -18,6 +18,8 @@ Place = tuple[int, int]
 SELECT_ITEMS: Final = f"SELECT {', '.join(OF_ITEM)} FROM muybridge_item"
 _KEY: Final = ("batch", "number")
 _LIMIT: Final = 2000
+_MOST_VALUES: Final = 500
+"""Most values of one kind in a statement."""
 
 
 def read_item(row: Sequence[Any]) -> Item:
@@ -42,8 +44,23 @@ def insert_items(rows: Rows, items: Iterable[Item]) -> None:
     )
 
 
+def parts_of(keys: Iterable[str]) -> Iterator[list[str]]:
+    """Yield *keys* in parts that a statement can have as values."""
+    left = [*keys]
+    for begin in range(0, len(left), _MOST_VALUES):
+        yield left[begin : begin + _MOST_VALUES]
+
+
 def lock_items(rows: Rows, keys: Iterable[str], places: Iterable[Place]) -> dict[Place, Item]:
     """Return the items that refer to one of the purchases *keys*, and those at *places*, locked."""
+    first, *others = [*parts_of(keys)] or [[]]
+    found = _lock_items(rows, first, places)
+    for some in others:
+        found |= _lock_items(rows, some, ())
+    return found
+
+
+def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dict[Place, Item]:
     values: dict[str, Any] = {}
     parts: list[str] = []
     for n, key in enumerate(keys):

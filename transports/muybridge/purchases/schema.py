@@ -62,6 +62,7 @@ CREATE TABLE muybridge_purchases (
     model text NOT NULL,
     tier text,
     tags text NOT NULL,
+    budgets text NOT NULL,
     amounts text NOT NULL,
     name text,
     digest text,
@@ -136,7 +137,15 @@ CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner) WHERE owner IS 
     """
 CREATE INDEX muybridge_items_of_purchases ON muybridge_item (purchase)
     WHERE purchase IS NOT NULL""",
-    "CREATE TABLE muybridge_limits (tag text NOT NULL PRIMARY KEY, limits text NOT NULL)",
+    """
+CREATE TABLE muybridge_limits (
+    tag text NOT NULL,
+    period text NOT NULL,
+    counted_under text NOT NULL,
+    since {real},
+    limits text NOT NULL,
+    PRIMARY KEY (tag, period)
+)""",
     f"INSERT INTO muybridge_store (salt, version, pruned_before) VALUES (:salt, {VERSION}, 0)",
 )
 """What creates the tables. The last statement makes them a store."""

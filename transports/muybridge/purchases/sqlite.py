@@ -111,12 +111,12 @@ class SqliteDatabase:
     def exists(self) -> bool:
         """Whether there is a file."""
         with self._telling():
-            return self.path.exists()
+            return self._is_there()
 
     def create(self, statements: Sequence[str], salt: str) -> None:
         """Create the file and its folder, whole or not at all, unless they exist."""
         with self._telling():
-            if self.path.exists():
+            if self._is_there():
                 return
 
             def fill(db: sqlite3.Connection) -> None:
@@ -183,6 +183,14 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Do nothing: no connection stays open."""
+
+    def _is_there(self) -> bool:
+        if self.path.is_dir():
+            raise StoreUnusable(
+                f"{self.path} is a folder. Nothing is sent. Give a file in it, such as "
+                f"{self.path / 'store.sqlite3'}."
+            )
+        return self.path.exists()
 
     @contextmanager
     def _opened(self, patience: float) -> Generator[sqlite3.Connection]:

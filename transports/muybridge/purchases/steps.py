@@ -20,7 +20,7 @@ from muybridge.purchases.errors import (
     StoreUnusable,
     TaskTaken,
 )
-from muybridge.purchases.items import Place, armed_item, lock_items, update_items
+from muybridge.purchases.items import Place, armed_item, lock_items, parts_of, update_items
 from muybridge.purchases.lists import Member
 from muybridge.purchases.port import Conflict, Mark, Rows
 from muybridge.purchases.schema import COLUMNS, EVER, VERSION, listed
@@ -37,6 +37,7 @@ from muybridge_protocol.purchases import (
     Outcome,
     Purchase,
     State,
+    StoredBudget,
     Sums,
     concluded,
     contested,
@@ -156,7 +157,7 @@ class Transaction:
         self.salt: str = str(told)
         self.now: float = float(now)
         if version != VERSION:
-            raise StoreUnusable(f"{place} {_of_version(int(version))}")
+            raise StoreUnusable(f"{place} {of_version(int(version))}")
         is_older = (
             mark is not None
             and mark.salt == self.salt
@@ -257,6 +258,8 @@ class Transaction:
                 raise TaskTaken(f"{called(other)} already has task {shown_id(after.task)}")
             if other is not None and isinstance(step, News):
                 after = contested(before, step.outcome, other)
+        if isinstance(step, Decision):
+            self._check_release(before, after, tasks)
         if after.holds_name and not before.holds_name:  # perhaps somebody has bought under it since
             holder = named(self.rows, after.account, str(after.name))
             if holder is not None and holder.key != after.key:
@@ -274,6 +277,25 @@ class Transaction:
         if left > 0:
             raise StillSending(
                 f"{called(before)} may still be under way for {left:.0f} seconds. Decide later"
+            )
+
+    def _check_release(
+        self, before: Purchase, after: Purchase, tasks: Mapping[tuple[str, str], str]
+    ) -> None:
+        """Check that what a person releases has no task, as far as anybody can tell.
+
+        An id in its response is the best sign that it was accepted, unless it is the id of the task
+        of another purchase.
+        """
+        if before.candidate is None or (before.state, after.state) != (
+            State.AMBIGUOUS, State.RELEASED,
+        ):  # fmt: skip
+            return
+        candidate = attrs.evolve(before, task=before.candidate)
+        if self._other_with_task(candidate, tasks) is None:
+            raise CannotDecide(
+                f"the response to {called(before)} has the id {shown_id(before.candidate)}, so it "
+                "was probably accepted and charged. Adopt that task, or abandon the purchase"
             )
 
     def _other_with_task(
@@ -437,16 +459,29 @@ class Transaction:
             raise Conflict
         for one, step, purchase in new:
             assert isinstance(step, Arming)  # noqa: S101  for type checkers
-            budgets = [(tag, limits[tag]) for tag in purchase.counted_under if tag in limits]
-            budgets += [(EVERYTHING, budget) for budget in step.budgets]
-            exceeded = (
-                budget.exceeded_by(purchase.amounts, sums.spent(tag, budget, self.now))
-                for tag, budget in budgets
-            )
-            if (told := next(filter(None, exceeded), None)) is None:
-                sums.count(None, purchase)
-            else:
+            stored = [it for tag in purchase.counted_under for it in limits.get(tag, ())]
+            told = self._exceeded(step, stored, sums)
+            if told is not None:
                 self._take_back(one, Exceeded(told))
+                continue
+            counting = tuple(it.counted_under for it in stored if it.since is not None)
+            if counting:
+                one.result = attrs.evolve(purchase, budgets=counting)
+                self._update(purchase, one.result)
+            sums.count(None, one.result)
+
+    def _exceeded(self, step: Arming, stored: Sequence[StoredBudget], sums: _Sums) -> str | None:
+        """Return which budget a step would exceed, or None."""
+        amounts = step.order.amounts
+        for one in stored:
+            spent = sums.spent(one.counted_under, one.budget, self.now)
+            if (told := one.budget.exceeded_by(amounts, spent)) is not None:
+                return f"{told}. It is {one.called()} (`muybridge budget list`)"
+        exceeded = (
+            budget.exceeded_by(amounts, sums.spent(EVERYTHING, budget, self.now))
+            for budget in step.budgets
+        )
+        return next(filter(None, exceeded), None)
 
 
 class _Sums:
@@ -532,6 +567,7 @@ class _Sums:
 
 
 _OF_EXISTING: Final = (News, Withdrawal, Decision)
+_LISTS: Final = ("tags", "budgets")
 _TEXTS: Final = frozenset({"family", "model", "tier", "candidate", "reason", "owner", "account"})
 SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM muybridge_purchases"
 INSERT: Final = (
@@ -544,7 +580,8 @@ def read(row: Sequence[Any]) -> Purchase:
     """Return the purchase in a row."""
     columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     columns["amounts"] = read_amounts(columns["amounts"])
-    columns["tags"] = tuple(filter(None, str(columns["tags"]).split("\n")))
+    for name in _LISTS:
+        columns[name] = tuple(filter(None, str(columns[name]).split("\n")))
     reply = columns["reply"]
     columns["reply"] = None if reply is None else bytes(reply)
     return Purchase(**columns)
@@ -554,7 +591,8 @@ def written(purchase: Purchase) -> dict[str, Any]:
     """Return the row of *purchase*, with texts that every database can keep."""
     columns = {name: getattr(purchase, name) for name in COLUMNS}
     columns["amounts"] = written_amounts(purchase.amounts)
-    columns["tags"] = "\n".join(purchase.tags)  # which are printable, and so have no line breaks
+    for name in _LISTS:
+        columns[name] = "\n".join(columns[name])  # tags are printable, and so have no line breaks
     columns["state"] = purchase.state.value
     for name in _TEXTS:
         if columns[name] is not None:
@@ -564,11 +602,14 @@ def written(purchase: Purchase) -> dict[str, Any]:
 
 def find_all(rows: Rows, keys: Iterable[str], lock: str = "") -> dict[str, Purchase]:
     """Return the purchases that exist, by key."""
-    names = {f"key{n}": key for n, key in enumerate(sorted(keys))}
-    if not names:
-        return {}
-    found = rows.run(f"{SELECT} WHERE key IN (:{', :'.join(names)}) ORDER BY key {lock}", **names)
-    return {one.key: one for one in map(read, found)}
+    found: dict[str, Purchase] = {}
+    for some in parts_of(sorted(keys)):
+        names = {f"key{n}": key for n, key in enumerate(some)}
+        told = rows.run(
+            f"{SELECT} WHERE key IN (:{', :'.join(names)}) ORDER BY key {lock}", **names
+        )
+        found |= {one.key: one for one in map(read, told)}
+    return found
 
 
 def find_for_good(rows: Rows, key: str) -> Purchase | None:
@@ -593,13 +634,30 @@ def named(rows: Rows, account: str, name: str) -> Purchase | None:
     return read(found[0]) if found else None
 
 
-def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, Budget]:
+SELECT_LIMITS: Final = "SELECT tag, counted_under, since, limits FROM muybridge_limits"
+
+
+def read_limits(row: Sequence[Any]) -> StoredBudget:
+    """Return the stored budget in a row."""
+    tag, counted_under, since, limits = row
+    return StoredBudget(
+        tag=str(tag),
+        budget=read_budget(str(limits)),
+        counted_under=str(counted_under),
+        since=None if since is None else float(since),
+    )
+
+
+def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, list[StoredBudget]]:
     """Return the stored budgets of *tags*."""
     names = {f"tag{n}": tag for n, tag in enumerate(tags)}
     found = rows.run(
-        f"SELECT tag, limits FROM muybridge_limits WHERE tag IN (:{', :'.join(names)})", **names
+        f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) ORDER BY tag, period", **names
     )
-    return {str(tag): read_budget(str(limits)) for tag, limits in found}
+    limits: dict[str, list[StoredBudget]] = {}
+    for one in map(read_limits, found):
+        limits.setdefault(one.tag, []).append(one)
+    return limits
 
 
 def sums_of(rows: Rows, tag: str, first: int, last: int) -> list[str]:
@@ -620,7 +678,8 @@ REPAIR: Final = (
 )
 REPLACED: Final = (
     "was removed, or replaced by another store or an older copy. Nothing is sent. Put the latest "
-    "one back. Another one does not know what was paid since: with it, you could pay twice."
+    "one back. Another one does not know what was paid since: with it, you could pay twice. If the "
+    "latest one is lost, see `muybridge store accept --help`."
 )
 
 
@@ -628,7 +687,8 @@ def _missing(key: str) -> LookupError:
     return LookupError(f"there is no purchase {key}")
 
 
-def _of_version(version: int) -> str:
+def of_version(version: int) -> str:
+    """Return why a store of another version is not used, and what to do."""
     if version > VERSION:
         return (
             f"has version {version}, and this muybridge knows version {VERSION}. Nothing is sent. "
@@ -636,5 +696,5 @@ def _of_version(version: int) -> str:
         )
     return (
         f"has version {version}, and this muybridge needs version {VERSION}. Nothing is sent. "
-        "Stop every program that uses it, make a copy, and upgrade it (Store.upgrade)."
+        "Stop every program that uses it, make a copy, and upgrade it: `muybridge store upgrade`."
     )

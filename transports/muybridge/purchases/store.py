@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 import attrs
 
-from muybridge.purchases.errors import Lost, StillSending, StoreUnusable
+from muybridge.purchases.errors import Lost, NoneDecided, StillSending, StoreUnusable
 from muybridge.purchases.items import (
     SELECT_ITEMS,
     Place,
@@ -27,9 +27,10 @@ from muybridge.purchases.items import (
 )
 from muybridge.purchases.lists import Lists, Member
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
-from muybridge.purchases.schema import EVER, OPEN, TABLES, UPGRADES, VERSION, are_open
+from muybridge.purchases.schema import EVER, OPEN, TABLES, UPGRADES, VERSION, are_open, listed
 from muybridge.purchases.steps import (
     SELECT,
+    SELECT_LIMITS,
     Arming,
     Decision,
     News,
@@ -40,11 +41,16 @@ from muybridge.purchases.steps import (
     find_all,
     limits_of,
     named,
+    of_version,
     read,
+    read_limits,
     sums_of,
 )
 from muybridge_protocol.purchases import (
+    AFTER_CHOICE,
+    DAY,
     EVERYTHING,
+    NAMED,
     STEPS,
     UNKNOWN_END,
     Amounts,
@@ -54,9 +60,12 @@ from muybridge_protocol.purchases import (
     Measure,
     Order,
     Outcome,
+    Period,
     Purchase,
     Stage,
     State,
+    StoredBudget,
+    Sums,
     all_countable,
     decided,
     followed,
@@ -65,6 +74,7 @@ from muybridge_protocol.purchases import (
     totals,
     written_budget,
 )
+from muybridge_protocol.purchases.purchase import called
 from muybridge_protocol.records.tasks import Result, Task, as_task
 
 P = ParamSpec("P")
@@ -105,30 +115,62 @@ class NewItem:
 
 @attrs.frozen
 class Choosing:
-    """What a person has decided about a purchase whose outcome nobody knows.
+    """What a person has decided about a purchase whose outcome nobody knows, or has found out.
 
     Args:
         key: The purchase.
-        choice: What was decided.
+        choice: What was decided, or None if only its cost is given.
         task: The task that it has created, to adopt it.
+        cost: What it has cost, or None to leave that as it is.
     """
 
     key: str
-    choice: Choice
+    choice: Choice | None
     task: Task | Result | str | None = None
+    cost: Decimal | None = None
 
     def change(self) -> Callable[[Purchase, float], Purchase]:
         """Return what it does to the purchase, given the time."""
         task = None if self.task is None else as_task(self.task)
 
         def change(purchase: Purchase, now: float) -> Purchase:
-            if purchase.state is State.ARMED:
-                raise StillSending(
-                    f"purchase {purchase.key} is still under way. Decide when its sender has ended"
-                )
-            return decided(purchase, self.choice, now, task)
+            if self.choice is not None:
+                purchase = self._decided(purchase, self.choice, task, now)
+            if self.cost is not None:
+                purchase = priced(purchase, {Measure.COST: self.cost})
+            return purchase
 
         return change
+
+    def _decided(
+        self, purchase: Purchase, choice: Choice, task: Task | None, now: float
+    ) -> Purchase:
+        if purchase.state is State.ARMED:
+            raise StillSending(
+                f"{called(purchase)} is still under way. Decide when its sender has ended"
+            )
+        # Whoever did not hear that a decision was recorded repeats it.
+        after = AFTER_CHOICE[State.AMBIGUOUS][choice]
+        if (purchase.state, purchase.task) == (after, None if task is None else task.id):
+            return purchase
+        return decided(purchase, choice, now, task)
+
+
+@attrs.frozen(kw_only=True)
+class Pruning:
+    """What was removed from a store, and what of the same time was not.
+
+    Args:
+        removed: How many purchases were removed, by state.
+        named: How many stay because their name is still promised.
+        followed: How many stay because an item of a batch refers to them.
+        undecided: How many stay because nobody knows yet how they have ended.
+    """
+
+    removed: Mapping[State, int]
+    named: int
+    followed: int
+    undecided: int
 
 
 def _repeating(method: Callable[P, T]) -> Callable[P, T]:
@@ -297,6 +339,8 @@ class Store:
     ) -> Purchase:
         """Record what a person has decided about a purchase whose outcome nobody knows.
 
+        One that was recorded before changes nothing.
+
         Args:
             key: The purchase.
             choice: What was decided.
@@ -308,27 +352,44 @@ class Store:
             LookupError: There is no such purchase.
             StoreUnusable: The store cannot be used. Nothing was decided.
         """
-        [decision] = self.decide_all([Choosing(key, choice, task)], wall=wall)
-        if isinstance(decision, Exception):
-            raise decision
+        try:
+            [decision] = self.decide_all([Choosing(key, choice, task)], wall=wall)
+        except NoneDecided as error:
+            raise error.reasons[0] from None
         return decision
 
     def decide_all(
         self, choices: Iterable[Choosing], *, wall: float | None = None
-    ) -> list[Purchase | Exception]:
-        """Record decisions, many in one transaction. Return the purchases, or why not.
+    ) -> list[Purchase]:
+        """Record decisions in one transaction, all or none. Return the purchases.
 
         Args:
             choices: What was decided.
             wall: The time by this machine's clock, or None to read it.
 
         Raises:
-            StoreUnusable: The store cannot be used. Some decisions may have been recorded.
+            NoneDecided: Some do not apply. It has the reason of each.
+            StoreUnusable: The store cannot be used. None was recorded; unless it was lost how the
+                transaction has ended: repeat them, which changes nothing if they were.
         """
         self.sweep()
         here = time.time() if wall is None else wall
-        steps = [Decision(one.key, one.change(), here) for one in choices]
-        return self._lists.write(steps)
+        return self._decided([
+            Decision(one.key, one.change(), None if one.choice is None else here)
+            for one in choices
+        ])  # fmt: skip
+
+    @_repeating
+    def _decided(self, decisions: Sequence[Decision]) -> list[Purchase]:
+        if not decisions:
+            return []
+        members = [Member[Step](one) for one in decisions]
+        with self._transaction() as turn:
+            self._carry_out(turn, members)
+            reasons = {n: one.error for n, one in enumerate(members) if one.error is not None}
+            if reasons:
+                raise NoneDecided(reasons)
+        return [one.result for one in members]
 
     def price(self, key: str, amounts: Mapping[Measure, Decimal]) -> Purchase:
         """Record what a purchase has consumed, as a person has found out.
@@ -366,6 +427,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read or written.
         """
+        self.record_late()
         with self._reading() as rows:
             found = None if rows is None else named(rows, account, name)
         if found is not None and found.state is State.ARMED and self.sweep():
@@ -494,7 +556,8 @@ class Store:
                 f"WHERE {ended} state = 'armed' AND {OPEN}"
             )
         left = [str(key) for key, owner in armed if self._is_gone(str(owner))]
-        self._written([News(key, UNKNOWN_END) for key in left])
+        if left:  # who only looks writes nothing
+            self._written([News(key, UNKNOWN_END) for key in left])
         return len(left)
 
     def _is_gone(self, owner: str) -> bool:
@@ -658,37 +721,74 @@ class Store:
     # Budgets
 
     @_repeating
-    def limit(self, tag: str, budget: Budget | None) -> None:
-        """Limit what everybody may spend under *tag* from now on, or lift the limit.
+    def limit(self, tag: str, budget: Budget, *, from_now: bool | None = None) -> StoredBudget:
+        """Limit what everybody may spend under *tag*, in the period of *budget*.
+
+        The tag may have a budget for this period already. Its other limits stay as they are.
 
         Args:
             tag: The tag, or `EVERYTHING`.
-            budget: The limits, or None for none.
+            budget: The limits.
+            from_now: Whether only what is armed from now on counts, and not what was spent before;
+                or None to leave that as it is. A new budget counts what was before.
 
         Raises:
+            ValueError: The tag is not printable, or too long, or there is no limit.
             StoreUnusable: The store cannot be written.
         """
+        after = StoredBudget(tag=tag, budget=budget, counted_under=tag)
         with self._transaction() as turn:
             # Whoever counts under this tag, and has not seen the limit, ends first.
             turn.rows.hold([tag])
-            turn.rows.run("DELETE FROM muybridge_limits WHERE tag = :tag", tag=tag)
-            if budget is not None:
-                turn.rows.run(
-                    "INSERT INTO muybridge_limits (tag, limits) VALUES (:tag, :limits)",
-                    tag=tag, limits=written_budget(budget),
-                )  # fmt: skip
+            before = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), budget.per)
+            if before is not None:
+                limits = {str(one): it for one, it in before.budget.limits.items()}
+                limits |= {str(one): it for one, it in budget.limits.items()}
+                after = attrs.evolve(before, budget=Budget(**limits, per=budget.per))
+            if from_now:
+                # No user's tag is called so, because it is not printable.
+                name = f"budget\t{secrets.token_hex(8)}"
+                after = attrs.evolve(after, counted_under=name, since=turn.now)
+            elif from_now is False:
+                after = attrs.evolve(after, counted_under=tag, since=None)
+            if not after.budget.limits:
+                raise ValueError("a budget has at least one limit")
+            _lift(turn.rows, tag, budget.per)
+            turn.rows.run(
+                "INSERT INTO muybridge_limits (tag, period, counted_under, since, limits) "
+                "VALUES (:tag, :period, :counted_under, :since, :limits)",
+                tag=tag, period=budget.per or "", counted_under=after.counted_under,
+                since=after.since, limits=written_budget(after.budget),
+            )  # fmt: skip
+        return after
 
-    def limits(self) -> dict[str, Budget]:
-        """Return what everybody may spend, by tag.
+    @_repeating
+    def lift(self, tag: str, per: Period | None = None) -> StoredBudget:
+        """Lift every limit on what everybody may spend under *tag* in a period, or in all.
+
+        Raises:
+            LookupError: There is none.
+            StoreUnusable: The store cannot be written.
+        """
+        if not self.database.exists():  # who lifts a limit creates no store
+            raise LookupError(tag)
+        with self._transaction() as turn:
+            turn.rows.hold([tag])
+            found = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
+            if found is None:
+                raise LookupError(tag)
+            _lift(turn.rows, tag, per)
+        return found
+
+    def limits(self) -> list[StoredBudget]:
+        """Return the stored budgets, by tag and period.
 
         Raises:
             StoreUnusable: The store cannot be read.
         """
         with self._reading() as rows:
-            if rows is None:
-                return {}
-            found = rows.run("SELECT tag FROM muybridge_limits ORDER BY tag")
-            return limits_of(rows, [str(tag) for (tag,) in found]) if found else {}
+            found = [] if rows is None else rows.run(f"{SELECT_LIMITS} ORDER BY tag, period")
+        return [*map(read_limits, found)]
 
     def spent(self, tag: str = EVERYTHING, budget: Budget | None = None) -> Amounts:
         """Return what counts as spent under *tag* in the current period of *budget*.
@@ -706,14 +806,42 @@ class Store:
                 days = budget.days(float(rows.run("SELECT {now}")[0][0]))
             return totals(read_sums(sums_of(rows, tag, *(days or (EVER, EVER)))))
 
+    def pruned_spent(self, key: str | None = None) -> dict[tuple[str, int], Sums]:
+        """Return what was spent on days of which purchases were removed, by tag and day.
+
+        The sums have what is removed and what is not. Without `prune`, there are none.
+
+        Args:
+            key: What the tags begin with, before "=", or None for `EVERYTHING`.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            if rows is None:
+                return {}
+            values: dict[str, Any] = {"tag": key or EVERYTHING}
+            where = "tag = :tag"
+            if key is not None:
+                values |= {"length": len(key) + 1, "begin": f"{key}="}
+                where = "(tag = :tag OR substr(tag, 1, :length) = :begin)"
+            found = rows.run(
+                f"SELECT tag, day, sums FROM muybridge_spent WHERE {where} AND day <> {EVER} "
+                f"AND day * {DAY} < (SELECT pruned_before FROM muybridge_store)", **values,
+            )  # fmt: skip
+        sums: dict[tuple[str, int], list[str]] = {}
+        for name, day, text in found:
+            sums.setdefault((str(name), int(day)), []).append(str(text))
+        return {place: read_sums(texts) for place, texts in sums.items()}
+
     # Housekeeping
 
     @_repeating
-    def prune(self, before: float) -> int:
-        """Remove settled purchases that were armed before a time. Return how many.
+    def prune(self, before: float) -> Pruning:
+        """Remove settled purchases that were armed before a time.
 
-        What was spent stays counted. The newest purchase stays, and so does each that has a name:
-        its name is still promised.
+        What was spent stays counted. The newest purchase stays, and each that an item of a batch
+        refers to, and each that has a name: its name is still promised.
 
         Args:
             before: Unix seconds.
@@ -721,30 +849,59 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be written.
         """
+        if not self.database.exists():  # there is nothing to remove, and so nothing to create
+            return Pruning(removed={}, named=0, followed=0, undecided=0)
         with self._transaction() as turn:
             before = min(before, turn.now)
-            removed = turn.rows.change(
-                "DELETE FROM muybridge_purchases WHERE armed_at < :before "
-                "AND (state IN ('released', 'resubmitted') OR name IS NULL "
-                "AND state IN ('accepted', 'abandoned')) "
-                "AND armed_at < (SELECT last FROM "
-                "(SELECT max(armed_at) AS last FROM muybridge_purchases) AS newest)",
-                before=before,
-            )
+            removed = {
+                state: turn.rows.change(f"DELETE {_OLD} AND {_SETTLED} AND state = :state",
+                                        before=before, state=state.value)
+                for state in _PRUNED
+            }  # fmt: skip
+            left = turn.rows.run(
+                f"SELECT state, name IS NOT NULL AND state IN ({listed(NAMED)}), count(*) {_OLD} "
+                "GROUP BY 1, 2", before=before,
+            )  # fmt: skip
             turn.rows.run(
                 "UPDATE muybridge_store SET pruned_before = :before WHERE pruned_before < :before",
                 before=before,
             )
-        return removed
+        settled = [(bool(has_name), int(n)) for state, has_name, n in left if state in _PRUNED]
+        return Pruning(
+            removed={state: count for state, count in removed.items() if count},
+            named=sum(n for has_name, n in settled if has_name),
+            followed=sum(n for has_name, n in settled if not has_name),
+            undecided=sum(int(n) for state, _, n in left if state not in _PRUNED),
+        )
 
-    def upgrade(self) -> None:
-        """Upgrade the tables of an earlier version, all or nothing.
+    def accept(self) -> None:
+        """Use an older copy that was put in the store's place, because the latest one is lost.
+
+        Purchases that were made since the copy do not count, and their names are free: whoever
+        repeats one pays again. Processes that have used the latest one still refuse the copy.
+
+        Raises:
+            StoreUnusable: It cannot be read.
+        """
+        with self.database.reading() as rows:
+            salt = Transaction(rows, self.place, None, None).salt
+            newest = rows.run(
+                "SELECT key, armed_at FROM muybridge_purchases ORDER BY armed_at DESC, key LIMIT 1"
+            )
+        [(key, armed_at)] = newest or [("none", 0)]
+        self._salt, self._mark = salt, None
+        self.database.note_seen(Mark(salt if newest else "none", str(key), float(armed_at)))
+
+    def upgrade(self) -> int:
+        """Upgrade the tables of an earlier version, all or nothing. Return which that was.
 
         Raises:
             StoreUnusable: It has a newer version, or cannot be written.
         """
         with self.database.transaction() as rows:
             [(version,)] = rows.run("SELECT version FROM muybridge_store {for_update}")
+            if version > VERSION:
+                raise StoreUnusable(f"{self.place} {of_version(int(version))}")
             for step in range(int(version), VERSION):
                 if step not in UPGRADES:
                     raise StoreUnusable(f"{self.place}: version {step} cannot be upgraded.")
@@ -752,6 +909,7 @@ class Store:
                     rows.run(statement)
             if version < VERSION:
                 rows.run("UPDATE muybridge_store SET version = :version", version=VERSION)
+        return int(version)
 
     # Transactions
 
@@ -778,12 +936,7 @@ class Store:
                 rows = turn.rows
                 for one in members:
                     one.result = one.error = None
-                mark = turn.carry_out(
-                    [*(Member[Step](step) for step in late), *members],
-                    leases=self.database.leases,
-                    part=self._part,
-                    limited=self._limited,
-                )
+                mark = self._carry_out(turn, [*(Member[Step](step) for step in late), *members])
         except BaseException as error:
             if rows is not None and rows.is_ending and not isinstance(error, Conflict):
                 for one in members:
@@ -798,6 +951,10 @@ class Store:
             one.is_settled = True
         for step in late:
             self._late.pop(step, None)
+
+    def _carry_out(self, turn: Transaction, members: Sequence[Member[Step]]) -> Mark | None:
+        leases, part, limited = self.database.leases, self._part, self._limited
+        return turn.carry_out(members, leases=leases, part=part, limited=limited)
 
     def _take_back(self, step: Step | None) -> None:
         """Withdraw a step that may have been written, with the next transaction."""
@@ -824,6 +981,29 @@ class Store:
             mark = self._mark or self.database.seen()
             self._salt = Transaction(rows, self.place, self._salt, mark).salt
             yield rows
+
+
+_PRUNED: Final = (State.ACCEPTED, State.RELEASED, State.ABANDONED, State.RESUBMITTED)
+_OLD: Final = (
+    "FROM muybridge_purchases WHERE armed_at < :before AND armed_at < (SELECT last FROM "
+    "(SELECT max(armed_at) AS last FROM muybridge_purchases) AS newest)"
+)
+_SETTLED: Final = (
+    f"(name IS NULL OR state NOT IN ({listed(NAMED)})) "
+    "AND NOT EXISTS (SELECT 1 FROM muybridge_item WHERE purchase = key)"
+)
+"""What may be removed, of what is in one of the states above."""
+
+
+def _of_period(stored: Iterable[StoredBudget], per: Period | None) -> StoredBudget | None:
+    return next((one for one in stored if one.budget.per == per), None)
+
+
+def _lift(rows: Rows, tag: str, per: Period | None) -> None:
+    rows.run(
+        "DELETE FROM muybridge_limits WHERE tag = :tag AND period = :period",
+        tag=tag, period=per or "",
+    )  # fmt: skip
 
 
 _STORES: Final[WeakSet[Store]] = WeakSet()

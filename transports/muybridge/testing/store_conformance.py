@@ -31,6 +31,7 @@ from muybridge_protocol.purchases import (
     UNKNOWN_END,
     Amounts,
     Budget,
+    Choice,
     Measure,
     Order,
     Outcome,
@@ -170,6 +171,30 @@ class StoreConformance:
             BUDGETS.require(armed == 20, "20 creates in all", armed)  # noqa: PLR2004  the budget
             spent = stores[1].spent()[Measure.CREATES]
             BUDGETS.require(spent == armed, f"{armed} spent", spent)
+
+    def test_a_budget_while_people_decide_and_prune(self) -> None:
+        """What is released can be spent again, and what is removed stays counted: none beyond."""
+        stores = self._several()
+        stores[0].conclude(stores[0].arm(_order()).key, Outcome(state=State.AMBIGUOUS))
+        stored = stores[0].limit("", Budget(creates=20), from_now=True)
+
+        def buy(store: Store, chance: Random) -> int:
+            paid = 0
+            with suppress(Exceeded):
+                while True:
+                    bought = store.arm(_order())
+                    store.conclude(bought.key, Outcome(state=State.AMBIGUOUS))
+                    choice = chance.choice((Choice.RELEASE, Choice.ABANDON, Choice.RESUBMIT))
+                    paid += store.decide(bought.key, choice).is_spent
+                    if chance.random() < 0.2:  # noqa: PLR2004  some
+                        store.prune(float("inf"))
+            return paid
+
+        paid = sum(self._race(stores, buy))
+        BUDGETS.require(paid == 20, "20 creates in all", paid)  # noqa: PLR2004  the budget
+        for name, counted in ((stored.counted_under, 20), ("", 21)):
+            spent = stores[1].spent(name)[Measure.CREATES]
+            BUDGETS.require(spent == counted, f"{counted} spent", spent)
 
     def test_midnight_and_the_end_of_a_month(self) -> None:
         """Who arms before midnight and who arms after it see each other."""

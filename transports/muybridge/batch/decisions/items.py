@@ -1,6 +1,6 @@
 """Let a person decide about an item that may have been accepted.
 
-If its create is in a ledger, the decision settles its entry there as well. `step_of` finds out
+If its purchase is in a store, the decision is recorded there as well. `step_of` finds out
 whether a decision applies and changes nothing, so that a whole table of decisions can be checked
 before the first one is applied. `apply_all` records all of them, or none if an item has changed
 since it was read.
@@ -9,14 +9,13 @@ since it was read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from muybridge.batch.decisions.in_ledger import NO_REPLY, settle
+from muybridge.batch.decisions.in_store import NO_REPLY, settle
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, TaskTaken
 from muybridge.batch.journaled_create import named_task
@@ -24,12 +23,10 @@ from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family
+from muybridge_protocol.purchases import CannotDecide
 from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Task, as_task
 from muybridge_protocol.service import shown_id
-
-if TYPE_CHECKING:
-    from muybridge.ledger.ledger import Decision
 
 
 class CannotResolve(LocalError):
@@ -55,13 +52,15 @@ class Step:
         entry: The item.
         after: Its next state.
         facts: Columns to set.
-        in_ledger: Returns the decision for the ledger, given the key of the entry there.
+        choice: The decision.
+        task: The task to adopt, or None.
     """
 
     entry: Entry
     after: State
     facts: Mapping[str, Any]
-    in_ledger: Callable[[str], Decision]
+    choice: Choice
+    task: Task | None = None
 
 
 def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
@@ -78,7 +77,7 @@ def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
         CannotResolve: The item is not ambiguous, or an item has this task already.
         InvalidIdentifier: *task* is not a valid id.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
+        StoreUnusable: The store with its purchase cannot be used. Nothing was decided.
     """
     known = as_task(task)
     with open_journal(out) as journal:
@@ -97,7 +96,7 @@ def abandon(out: Place, item: int | str) -> Entry:
     Raises:
         CannotResolve: The item is neither ambiguous nor queued, or its response has arrived.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
+        StoreUnusable: The store with its purchase cannot be used. Nothing was decided.
     """
     with open_journal(out) as journal:
         return apply(journal, step_of(journal, find(journal, item), Choice.ABANDON))
@@ -115,7 +114,7 @@ def resubmit(out: Place, item: int | str, *, i_may_pay_twice: bool = False) -> E
     Raises:
         CannotResolve: The item is neither ambiguous nor refused, or *i_may_pay_twice* is missing.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
+        StoreUnusable: The store with its purchase cannot be used. Nothing was decided.
     """
     with open_journal(out) as journal:
         entry = find(journal, item)
@@ -148,11 +147,12 @@ def step_of(
         case Choice.ADOPT:
             if task is None:
                 raise CannotResolve(f"the task of {entry.label} is missing")
-            after, in_ledger, facts = _adopted(journal, entry, task)
+            task, facts = _adopted(journal, entry, task)
+            after = State.SUBMITTED
         case Choice.ABANDON:
-            after, in_ledger = State.ABANDONED, _abandoned
+            after = State.ABANDONED
         case Choice.RESUBMIT:
-            after, in_ledger, facts = State.QUEUED, _resubmitted, {"candidate": None}
+            after, facts = State.QUEUED, {"candidate": None}
             if entry.state is State.AMBIGUOUS and not i_may_pay_twice:
                 raise CannotResolve(
                     f"{entry.label} may have been accepted and charged: say that you may pay "
@@ -175,23 +175,23 @@ def step_of(
             journal.check_ended(entry)
         except ClaimLost as error:
             raise CannotResolve(str(error)) from None
-    return Step(entry=entry, after=after, facts=facts, in_ledger=in_ledger)
+    return Step(entry=entry, after=after, facts=facts, choice=choice, task=task)
 
 
 def apply_all(journal: Journal, steps: Sequence[Step]) -> tuple[Entry, ...]:
-    """Record decisions in the ledger and in the journal, and return the items as they are then.
+    """Record decisions in the store and in the journal, and return the items as they are then.
 
     Raises:
         CannotResolve: An item has changed since its step was checked, or another item or request
             has the task. Nothing was decided.
-        LedgerUnusable: The ledger cannot be used. Nothing was decided.
+        StoreUnusable: The store cannot be used. Nothing was decided.
     """
     try:
         with journal.transaction():
             for step in sorted(steps, key=_number):  # or two tables could wait for each other
                 _move(journal, step)
-            settle((step.entry, step.in_ledger) for step in steps)
-    except (ClaimLost, TaskTaken) as error:
+            settle((step.entry, step.choice, step.task) for step in steps)
+    except (ClaimLost, TaskTaken, CannotDecide) as error:
         raise CannotResolve(str(error)) from None
     return tuple(journal.entry(step.entry.number) for step in steps)
 
@@ -233,9 +233,8 @@ def find(journal: Journal, item: int | str) -> Entry:
             raise CannotResolve(said)
 
 
-def _adopted(
-    journal: Journal, entry: Entry, task: Task
-) -> tuple[State, Callable[[str], Decision], dict[str, Any]]:
+def _adopted(journal: Journal, entry: Entry, task: Task) -> tuple[Task, dict[str, Any]]:
+    """Return the task as it is adopted, and the facts of its item."""
     if (label := journal.label_of_task(task.id)) is not None:
         raise CannotResolve(f"task {task.id} is {label} already")
     model = read_object(entry.body).get("model")
@@ -250,7 +249,7 @@ def _adopted(
         "candidate": task.id,
         "began": time.time() if adopted.began_at is None else adopted.began_at,
     }
-    return State.SUBMITTED, partial(_adoption, adopted), facts
+    return adopted, facts
 
 
 def _check_response(journal: Journal, entry: Entry, task: Task | None) -> None:
@@ -266,24 +265,6 @@ def _check_response(journal: Journal, entry: Entry, task: Task | None) -> None:
         f"the response to {entry.label} has arrived: it is task {shown_id(known)}. Run the batch "
         f"again, which waits for that task, or adopt it"
     )
-
-
-def _adoption(task: Task, key: str) -> Decision:
-    from muybridge.ledger.ledger import adoption
-
-    return adoption(key, task)
-
-
-def _abandoned(key: str) -> Decision:
-    from muybridge.ledger.ledger import abandonment
-
-    return abandonment(key)
-
-
-def _resubmitted(key: str) -> Decision:
-    from muybridge.ledger.ledger import resubmission
-
-    return resubmission(key)
 
 
 def _was_adopted(entry: Entry) -> bool:

@@ -4,15 +4,10 @@
 `decision` and `task`, and `resolve_all` reads the table back. Such a table is edited by hand, in a
 spreadsheet, and may be sorted, cut or that of another batch. So every line is checked before the
 first decision is recorded, and every problem is reported with its line.
-
-The names and prompts of a batch may come from anybody, and a spreadsheet computes cells that begin
-like formulas. Such cells get an apostrophe in front, which spreadsheets hide.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,6 +20,7 @@ from muybridge.batch.items import BatchProblem
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
+from muybridge.files.tables import cell, plain, read_table, write_table
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import read_object, readable
@@ -34,8 +30,6 @@ from muybridge_protocol.remedies import Face, in_python
 COLUMNS: Final = (
     "item", "name", "family", "model", "prompt", "candidate", "reason", "decision", "task",
 )  # fmt: skip
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a cell begins with that a spreadsheet computes."""
 _SHOWN: Final = 200
 """Characters of a prompt in the table."""
 
@@ -97,13 +91,8 @@ def decision_table(out: Place) -> str:
     Raises:
         JournalUnusable: The journal cannot be used.
     """
-    table = io.StringIO()
-    rows = csv.writer(table, lineterminator="\n")
-    rows.writerow(COLUMNS)
     with open_journal(out) as journal:
-        for entry in journal.entries(State.AMBIGUOUS):
-            rows.writerow(map(cell, _described(entry)))
-    return table.getvalue()
+        return write_table(COLUMNS, map(_described, journal.entries(State.AMBIGUOUS)))
 
 
 def resolve_all(
@@ -130,7 +119,7 @@ def resolve_all(
         InvalidDecisions: Some decisions do not apply; all problems are listed.
         CannotResolve: Another process changed an item after the check. None was recorded.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger with a create cannot be used.
+        StoreUnusable: The store with a purchase cannot be used.
         OSError: The file cannot be read.
     """
     given = (
@@ -220,42 +209,17 @@ class _Checks:
 
 def _read(path: Path) -> Iterator[Decision | BatchProblem]:
     """Yield the decisions of a table, or what is wrong with a line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = bytes(error.object[: error.start]).count(b"\n") + 1
-        yield BatchProblem(f"line {line}", "", "it is not UTF-8: save the table as CSV UTF-8")
-        return
-    heading = text.partition("\n")[0]
-    # Where a comma separates decimals, spreadsheets separate cells by semicolons.
-    delimiter = max(",;\t", key=heading.count)
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    start = 1
-    try:
-        names = [name.strip().lower() for name in next(rows, list[str]())]
-        missing = {"item", "decision"} - {*names}
-        doubled = {name for name in names if name in COLUMNS and names.count(name) > 1}
-        if missing or doubled:
-            said = "is missing" if missing else "occurs twice"
-            for name in sorted(missing or doubled):
-                yield BatchProblem("line 1", "", f"the column {name} {said}")
-            return
-        start = rows.line_num + 1
-        for row in rows:
-            where, start = f"line {start}", rows.line_num + 1
-            if len(row) > len(names):
-                said = f"it has {len(row)} cells, and line 1 has {len(names)}"
-                yield BatchProblem(where, "", said)
-            elif (read := _decision(dict(zip(names, row, strict=False)), where)) is not None:
-                yield read
-    except csv.Error as error:
-        yield BatchProblem(f"line {start}", "", f"it is not CSV: {error}")
+    for line in read_table(path, COLUMNS, {"item", "decision"}):
+        if line.problem:
+            yield BatchProblem(line.where, "", line.problem)
+        elif line.cells and (read := _decision(line.cells, line.where)) is not None:
+            yield read
 
 
 def _decision(row: dict[str, str], where: str) -> Decision | BatchProblem | None:
     """Return the decision of a line, what is wrong with it, or None if it has none."""
-    item, said = row["item"].strip(), row.get("decision", "").strip()
-    task = _plain(row.get("task", "").strip())
+    item, said = row.get("item", "").strip(), row.get("decision", "").strip()
+    task = plain(row.get("task", "").strip())
     if not said:
         if not task:
             return None
@@ -290,13 +254,3 @@ def _described(entry: Entry) -> Iterator[str]:
     yield entry.reason or ""
     yield ""
     yield ""
-
-
-def cell(text: str) -> str:
-    """Return *text* as a cell that no spreadsheet computes."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _plain(cell: str) -> str:
-    """Return a cell without the apostrophe that kept a spreadsheet from computing it."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

@@ -1,7 +1,7 @@
 """What the creates of a batch may consume in all, and what they have consumed.
 
-The budget is that of a ledger, but it is kept in the journal of the batch and counts this batch
-alone, wherever its creates are sent from. Three rules keep it:
+The budget is like that of a client, but it is kept in the journal of the batch and counts this
+batch alone, wherever its creates are sent from. Three rules keep it:
 
 - The transaction that arms an item reserves what the item needs, or arms nothing.
 - What is reserved is released only in the step that records that the create certainly did nothing.

@@ -65,7 +65,7 @@ CREATE TABLE muybridge_items (
     sha256 text,
     began float8,
     ended float8,
-    ledger text,
+    store text,
     purchase text,
     needs text,
     PRIMARY KEY (batch, number),

@@ -30,7 +30,7 @@ CREATE TABLE items (
     sha256 TEXT,
     began REAL,
     ended REAL,
-    ledger TEXT,
+    store TEXT,
     purchase TEXT,
     task TEXT
 );
@@ -53,5 +53,5 @@ CREATE TABLE IF NOT EXISTS strays (
 """
 """A table that hardly any journal has. Earlier versions ignore it."""
 
-LATER_COLUMNS: Final = ("ledger", "purchase", "task")
+LATER_COLUMNS: Final = ("store", "purchase", "task")
 """Columns that an older journal lacks until it is written. Earlier versions ignore them."""

@@ -18,11 +18,11 @@ from typing import Final
 
 import attrs
 
-from muybridge.batch.decisions.table import cell
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.shared import Place, SharedBatch, open_journal
 from muybridge.batch.storable_values import encodable
 from muybridge.files.durable import sync_folders
+from muybridge.files.tables import cell
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.records.convert import unstructure
 from muybridge_protocol.records.json import read_object

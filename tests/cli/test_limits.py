@@ -1,19 +1,22 @@
-"""`--max-...`, `--ledger`, `spent` and `ledger resolve`: the budget on the command line."""
+"""`--max-...` and `--store`: what a command may spend, and what people then see and decide."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from batch.billing import BillingServer, Fault
-from muybridge import Client
-from muybridge.ledger import State, open_ledger
+from muybridge import Client, CreateAmbiguous, ImgaRequest
+from muybridge.purchases import State
+from stores import purchases_at
 
 from .conftest import Invoke
 
-CREATE = ("create", "imga", "--model", "imga", "--prompt", "a horse", "--ledger", "l.sqlite3")
+CREATE = ("create", "imga", "--model", "imga", "--prompt", "a horse", "--store", "l.sqlite3")
 PRICES = """
 currency = "EUR"
 prices = [{family = "imga", per_call = 0.25}]
@@ -86,45 +89,32 @@ def test_a_price_for_tokens(invoke: Invoke, settings: dict[str, str]) -> None:
     assert invoke(*words, env=env).exit_code == 0
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_ledger_that_is_not_there(invoke: Invoke, tmp_path: Path, form: list[str]) -> None:
-    """What only shows a ledger creates none, and says that nothing is recorded."""
-    missing = tmp_path / "missing.sqlite3"
-    for command in (("spent",), ("ledger", "list")):
-        ended = invoke(*command, *form, "--ledger", str(missing))
-        assert ended.exit_code == 0
-        assert not missing.exists()
-        assert form or f"no request that costs money is recorded in {missing}" in ended.stderr
-
-
 def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
-    """`ledger list` has the id of each task that was paid for, whatever became of the command."""
+    """It has the id of each task that was paid for, whatever became of the command."""
     made = json.loads(invoke(*CREATE, "--json", env=settings).stdout)
     invoke(*CREATE, env=settings)
-    where = ("--ledger", "l.sqlite3")
-    listed = json.loads(invoke("ledger", "list", "--json", *where).stdout)
-    assert listed["ledger"] == str(Path("l.sqlite3").absolute())
-    assert [entry["state"] for entry in listed["entries"]] == ["accepted"] * 2
+    words = ("spent", "--by", "purchase", "--store", "l.sqlite3")
+    listed = json.loads(invoke(*words, "--json").stdout)
+    assert listed["store"] == str(Path("l.sqlite3").absolute())
+    assert [one["state"] for one in listed["purchases"]] == ["accepted"] * 2
     made_id = made["task"]["id"]
-    assert listed["entries"][0]["task_id"] == made_id
-    assert made_id in invoke("ledger", "list", *where, env={"COLUMNS": "200"}).stdout
-    spent = json.loads(invoke("spent", "--json", *where).stdout)
-    assert spent["ledger"] == listed["ledger"]
+    assert listed["purchases"][0]["task_id"] == made_id
+    assert made_id in invoke(*words).stdout
 
 
 def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
-    """What was paid for without a ledger is not shown, and the output and the help say so."""
-    told = "requests are recorded only with a limit, a ledger, a name (once) or dedupe"
+    """What was paid for without a store is not shown, and the output and the help say so."""
+    told = "requests are recorded only with a limit, a store, a name (once) or dedupe"
     invoke(*CREATE[:-2], env=settings)
     for recorded in (False, True):
         if recorded:
             invoke(*CREATE, env=settings)
-        for command in (("spent",), ("ledger", "list")):
-            shown = invoke(*command, "--ledger", "l.sqlite3", env={"COLUMNS": "200"})
+        for words in ((), ("--by", "purchase")):
+            shown = invoke("spent", *words, "--store", "l.sqlite3")
             assert told in shown.stderr
             assert ("imga" in shown.stdout) is recorded
     helped = " ".join(invoke("spent", "--help").stdout.split())
-    assert "Only requests with a limit, a ledger, a name (once) or dedupe are recorded" in helped
+    assert "Only requests with a limit, a store, a name (once) or dedupe are recorded" in helped
 
 
 def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, str]) -> None:
@@ -132,15 +122,14 @@ def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, s
     item = {"family": "imga", "model": "imga", "prompt": "a horse"}
     Path("b.jsonl").write_text(json.dumps(item), "utf-8")
     address = settings["MUYBRIDGE_BASE_URL"]
-    with Client(settings["MUYBRIDGE_API_KEY"], address, ledger="l.sqlite3", dedupe=True) as client:
+    with Client(settings["MUYBRIDGE_API_KEY"], address, store="l.sqlite3", dedupe=True) as client:
         task = client.create("imga", {"model": "imga", "prompt": "a horse"})
     env = {**settings, "MUYBRIDGE_BASE_URL": f"{address.upper()}/./%2E/"}
-    words = ("--dedupe", "--ledger", "l.sqlite3", "--poll-interval", "0.1", "--json")
+    words = ("--dedupe", "--store", "l.sqlite3", "--poll-interval", "0.1", "--json")
     ended = invoke("batch", "run", "b.jsonl", "--out", "out", *words, env=env)
     assert ended.exit_code == 0
-    [entry] = open_ledger("l.sqlite3").entries()
-    assert entry.task is not None
-    assert entry.task.id == task.id
+    [entry] = purchases_at("l.sqlite3")
+    assert entry.task == task.id
     # A batch goes on at the same service.
     assert invoke("batch", "run", "--out", "out", *words, env=settings).exit_code == 0
 
@@ -148,7 +137,7 @@ def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, s
 def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:
     """Text requests count as calls."""
     env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}
-    words = ("text", "textg-2.5-pro", "hello", "--max-calls", "1", "--ledger", "l.sqlite3")
+    words = ("text", "textg-2.5-pro", "hello", "--max-calls", "1", "--store", "l.sqlite3")
     assert invoke(*words, env=env).exit_code == 0
     ended = invoke(*words, env=env)
     assert ended.exit_code == 3
@@ -160,14 +149,14 @@ def test_a_limit_on_a_batch(invoke: Invoke, settings: dict[str, str]) -> None:
     item = {"family": "imga", "model": "imga", "prompt": "a horse"}
     Path("b.jsonl").write_text("".join(json.dumps(item) + "\n" for _ in range(3)), "utf-8")
     words = ("batch", "run", "b.jsonl", "--out", "out", "--poll-interval", "0.1")
-    first = invoke(*words, "--max-creates", "2", "--ledger", "l.sqlite3", env=settings)
+    first = invoke(*words, "--max-creates", "2", "--store", "l.sqlite3", env=settings)
     assert first.exit_code == 5
     assert "stopped: The request was not sent, because it is over budget" in first.stderr
-    assert "--max-creates 2 --ledger l.sqlite3" in first.stderr
+    assert "--max-creates 2 --store l.sqlite3" in first.stderr
     assert "2 downloaded" in first.stdout
-    second = invoke(*words, "--max-creates", "3", "--ledger", "l.sqlite3", env=settings)
+    second = invoke(*words, "--max-creates", "3", "--store", "l.sqlite3", env=settings)
     assert second.exit_code == 0
-    states = [entry.state for entry in open_ledger("l.sqlite3").entries()]
+    states = [entry.state for entry in purchases_at("l.sqlite3")]
     assert [state for state in states if state is not State.RELEASED] == [State.ACCEPTED] * 3
 
 
@@ -179,8 +168,8 @@ def test_a_wrong_limit(invoke: Invoke, settings: dict[str, str], words: tuple[st
     assert "a limit must be a number of at least 0" in ended.stderr
 
 
-def test_an_unusable_ledger(invoke: Invoke, settings: dict[str, str]) -> None:
-    """If the ledger cannot be used, nothing is sent (exit code 3)."""
+def test_an_unusable_store(invoke: Invoke, settings: dict[str, str]) -> None:
+    """If the store cannot be used, nothing is sent (exit code 3)."""
     Path("l.sqlite3").write_bytes(b"notes" * 1000)
     ended = invoke(*CREATE, env=settings)
     assert ended.exit_code == 3
@@ -189,7 +178,7 @@ def test_an_unusable_ledger(invoke: Invoke, settings: dict[str, str]) -> None:
 
 def test_a_local_service_costs_nothing(invoke: Invoke) -> None:
     """`--local` neither uses a budget nor is recorded, whatever the environment says."""
-    env = {"MUYBRIDGE_MAX_CREATES": "0", "MUYBRIDGE_LEDGER": "team.sqlite3"}
+    env = {"MUYBRIDGE_MAX_CREATES": "0", "MUYBRIDGE_STORE": "team.sqlite3"}
     ended = invoke("run", "imga", "--model", "imga", "--prompt", "a horse", "--local", env=env)
     assert ended.exit_code == 0
     assert not Path("team.sqlite3").exists()
@@ -200,59 +189,76 @@ def test_spent(invoke: Invoke, settings: dict[str, str]) -> None:
     Path("prices.toml").write_text(PRICES, encoding="utf-8")
     invoke(*CREATE, "--prices", "prices.toml", env=settings)
     invoke(*CREATE, env=settings)
-    shown = invoke("spent", "--ledger", "l.sqlite3")
+    shown = invoke("spent", "--store", "l.sqlite3")
     assert shown.exit_code == 0
     row = shown.stdout.splitlines()[1].split()
     assert row[1:] == ["imga", "imga", "2", "2", "0", "0.25", "+", "1", "unknown"]
-    told = json.loads(invoke("spent", "--ledger", "l.sqlite3", "--json").stdout)
+    told = json.loads(invoke("spent", "--store", "l.sqlite3", "--json").stdout)
     [group] = told["spent"]
     assert group["cost"] == {"known": "0.25", "unknown": 1}
-    assert (group["requests"], group["state"], told["ambiguous"]) == (2, "accepted", [])
+    assert (group["requests"], group["state"], told["undecided"]) == (2, "accepted", [])
 
 
-@pytest.mark.parametrize(
-    ("decision", "state"),
-    [
-        (("--adopt", "task-9"), State.ACCEPTED),
-        (("--not-charged",), State.RELEASED),
-        (("--abandon",), State.ACCEPTED),
-        (("--resubmit", "--i-may-pay-twice"), State.RESUBMITTED),
-    ],
-)
-def test_resolve(invoke: Invoke, decision: tuple[str, ...], state: State) -> None:
-    """An ambiguous request is listed until somebody decides about it."""
-    with BillingServer(lambda _: Fault.LOST_RESET) as server:
-        env = {"MUYBRIDGE_API_KEY": "sk-1", "MUYBRIDGE_BASE_URL": server.url}
-        assert invoke(*CREATE, env=env).exit_code == 4
-    shown = invoke("spent", "--ledger", "l.sqlite3")
-    [entry] = open_ledger("l.sqlite3").entries()
-    assert f"ambiguous: {entry.key}" in shown.stderr
-    assert "muybridge ledger resolve --ledger l.sqlite3 KEY" in shown.stderr
-    ended = invoke("ledger", "resolve", entry.key, *decision, "--ledger", "l.sqlite3", "--json")
-    assert ended.exit_code == 0
-    assert json.loads(ended.stdout)["entry"]["state"] == state
-    assert "ambiguous" not in invoke("spent", "--ledger", "l.sqlite3").stderr
-    again = invoke("ledger", "resolve", entry.key, "--not-charged", "--ledger", "l.sqlite3")
-    assert again.exit_code == 2
-
-
-def test_resolve_asks_for_one_decision(invoke: Invoke) -> None:
-    """Without a decision, or without the word that one may pay twice, nothing is changed."""
-    for words in ((), ("--resubmit",), ("--adopt", "a", "--not-charged")):
-        assert invoke("ledger", "resolve", "k", *words, "--ledger", "l.sqlite3").exit_code == 2
-    assert not Path("l.sqlite3").exists()
-
-
-def test_adopting_the_task_of_another_request(invoke: Invoke) -> None:
-    """A task that another request has is refused as a wrong decision, and nothing changes."""
+def test_an_ambiguous_request(invoke: Invoke) -> None:
+    """It is listed, and counts, until somebody decides about it."""
     faults = iter([Fault.NONE, Fault.LOST_RESET])
     with BillingServer(lambda _: next(faults)) as server:
         env = {"MUYBRIDGE_API_KEY": "sk-1", "MUYBRIDGE_BASE_URL": server.url}
         assert invoke(*CREATE, env=env).exit_code == 0
         assert invoke(*CREATE, env=env).exit_code == 4
         [task] = server.accepted["a horse"]
-    first, second = open_ledger("l.sqlite3").entries()
-    ended = invoke("ledger", "resolve", second.key, "--adopt", task, "--ledger", "l.sqlite3")
-    assert ended.exit_code == 2
-    assert f"entry {first.key} already has task {task}" in ended.stderr
-    assert [one.state for one in open_ledger("l.sqlite3").entries()] == [first.state, second.state]
+        first, second = purchases_at("l.sqlite3")
+        place = str(Path("l.sqlite3").absolute())
+        shown = invoke("undecided", "--store", "l.sqlite3")
+        assert f"{second.key}: {second.reason}" in shown.stderr
+        assert f"muybridge decide --store {place} KEY --abandon" in shown.stderr
+        refused = invoke("decide", second.key, "--adopt", task, "--store", "l.sqlite3")
+        assert refused.exit_code == 2
+        assert f"purchase {first.key} already has task {task}" in refused.stderr
+        assert purchases_at("l.sqlite3") == [first, second]
+        limit = ("--max-creates", "2")
+        assert invoke(*CREATE, *limit, env=env).exit_code == 3
+        words = ("decide", second.key, "--release", "--not-charged", "--store", "l.sqlite3")
+        assert invoke(*words).exit_code == 0
+        faults = iter([Fault.NONE])
+        assert invoke(*CREATE, *limit, env=env).exit_code == 0
+
+
+def test_an_error_shows_the_command_that_decides(invoke: Invoke) -> None:
+    """It finds the purchase in the store of the program, and shows what can be decided."""
+    with (
+        BillingServer(lambda _: Fault.LOST_RESET) as server,
+        Client("sk-1", server.url, store="l.sqlite3") as client,
+    ):
+        request = ImgaRequest(model="imga", prompt="a horse")
+        with pytest.raises(CreateAmbiguous):
+            client.create_once("order 1", request)
+        with pytest.raises(CreateAmbiguous) as caught:
+            client.create_once("order 1", request)
+        [purchase] = purchases_at("l.sqlite3")
+        command = re.search(
+            r"to decide: (muybridge decide .*?)\.?$", str(caught.value), re.MULTILINE
+        )
+        assert command is not None
+        shown = invoke(*shlex.split(command[1])[1:])
+        assert (shown.exit_code, purchase.key in shown.stdout) == (0, True)
+        [line] = [one for one in shown.stderr.splitlines() if "--abandon" in one]
+        assert invoke(*shlex.split(line.partition("  (")[0])[1:]).exit_code == 0
+        with pytest.raises(CreateAmbiguous, match="a person left it as it is"):
+            client.create_once("order 1", request)
+    assert server.posts == 1
+
+
+def test_a_stored_budget_binds_every_program(invoke: Invoke, settings: dict[str, str]) -> None:
+    """Whoever uses the store, with limits of its own or without."""
+    where = ("--store", "l.sqlite3")
+    assert invoke("budget", "set", "--max-creates", "1", "--per", "day", *where).exit_code == 0
+    assert invoke(*CREATE, env=settings).exit_code == 0
+    refused = invoke(*CREATE, "--max-creates", "9", "--json", env=settings)
+    assert refused.exit_code == 3
+    error = json.loads(refused.stdout)["error"]
+    assert (error["type"], error["charged"]) == ("OverBudget", "no")
+    assert "1 create a day is left" in error["message"]
+    assert "the stored budget of everybody a day (`muybridge budget list`)" in error["message"]
+    assert invoke("budget", "remove", "--per", "day", *where).exit_code == 0
+    assert invoke(*CREATE, env=settings).exit_code == 0

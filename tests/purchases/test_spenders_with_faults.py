@@ -1,4 +1,4 @@
-"""Threads, tasks and processes on one ledger, while everything fails that can: paid once each.
+"""Clients of many processes on one store, while everything fails that can: paid once each.
 
 The service counts. A name is paid for at most once, and nothing is sent under it once it may have
 been accepted; all names together stay within the budget, of which every such request is a part.
@@ -39,7 +39,7 @@ CAP = 30
 def nurseries() -> Iterator[list[Nursery]]:
     """What forks four processes at once."""
     with ExitStack() as stack:
-        yield [stack.enter_context(Nursery("ledger.spender")) for _ in range(4)]
+        yield [stack.enter_context(Nursery("purchases.spender")) for _ in range(4)]
 
 
 def spent_names(server: BillingServer) -> dict[str, bool]:
@@ -62,12 +62,12 @@ def spent_names(server: BillingServer) -> dict[str, bool]:
 )
 def test_everything_at_once(nurseries: list[Nursery], tmp_path: Path, seed: int) -> None:
     """Whatever fails, and whoever is killed, no name is paid twice, and the budget is kept."""
-    ledger = tmp_path / "ledger.sqlite3"
+    store = tmp_path / "store.sqlite3"
     with BillingServer(at_random(seed, WEIGHTS)) as server, ThreadPoolExecutor(4) as pool:
 
         def at_once(number: int, fails: float) -> list[Any]:
             order: dict[str, Any] = {
-                "url": server.url, "ledger": str(ledger), "workers": WORKERS, "cap": CAP,
+                "url": server.url, "store": str(store), "workers": WORKERS, "cap": CAP,
                 "unsent": 0.2, "fails": fails,
             }  # fmt: skip
             seeds = range(seed * 1000 + number, seed * 1000 + number + 4)
@@ -92,14 +92,14 @@ def test_everything_at_once(nurseries: list[Nursery], tmp_path: Path, seed: int)
         assert len(spent) <= CAP
 
         posts = server.posts
-        with Client(KEY, server.url, ledger=ledger) as client:
+        with Client(KEY, server.url, store=store) as client:
             for name, prompt in ORDERS:
                 request = ImgbRequest(model="imgb-2", prompt=prompt)
                 if prompt in spent:
                     ended = _ended(client, name, request)
                     assert ended is CreateAmbiguous or spent[prompt]
         with (
-            Client(KEY, server.url, ledger=ledger, budget=Budget(creates=len(spent))) as client,
+            Client(KEY, server.url, store=store, budget=Budget(creates=len(spent))) as client,
             pytest.raises(OverBudget),
         ):
             client.create(ImgbRequest(model="imgb-2", prompt="one horse more"))

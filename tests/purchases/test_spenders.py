@@ -1,4 +1,4 @@
-"""Threads, tasks and processes at one ledger, killed at any step: no limit is exceeded."""
+"""Clients of many threads and processes at one store, killed at any step: no limit is exceeded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from batch.billing import BillingServer, Fault, at_random
-from muybridge.ledger import State, open_ledger
+from muybridge.purchases import State
 from processes import Nursery
 from sampling import diagonal
+from stores import purchases_at
 
 from .spender import STEPS
 
@@ -27,17 +28,18 @@ KILLED = -9
 def nurseries() -> Iterator[list[Nursery]]:
     """What forks four processes at once."""
     with ExitStack() as stack:
-        yield [stack.enter_context(Nursery("ledger.spender")) for _ in range(4)]
+        yield [stack.enter_context(Nursery("purchases.spender")) for _ in range(4)]
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite3"
+def path(tmp_path: Path) -> str:
+    """A file for a store."""
+    return str(tmp_path / "store.sqlite3")
 
 
 def order_of(
     server: BillingServer,
-    ledger: Path,
+    place: str,
     cap: int,
     *,
     tries: int,
@@ -48,7 +50,7 @@ def order_of(
     """Return the order to create a picture so many times with one driver."""
     return {
         "url": server.url,
-        "ledger": str(ledger),
+        "store": place,
         "cap": cap,
         "orders": [(once, "horse")] * tries,
         "workers": {driver: at_once},
@@ -65,16 +67,16 @@ def at_once(nurseries: list[Nursery], orders: list[dict[str, Any]]) -> list[Any]
         return [one.result() for one in running]
 
 
-def check_books(server: BillingServer, ledger: Path, cap: int) -> Counter[State]:
-    """Compare the ledger with the server's books, and return how many entries are in each state."""
-    entries = [*open_ledger(ledger).entries()] if ledger.exists() else []
-    counts = Counter(entry.state for entry in entries)
+def check_books(server: BillingServer, place: str, cap: int) -> Counter[State]:
+    """Compare the store with the server's books, and return how many are in each state."""
+    bought = purchases_at(place)
+    counts = Counter(one.state for one in bought)
     accepted = {task for tasks in server.accepted.values() for task in tasks}
     assert len(accepted) <= counts[State.ACCEPTED] + counts[State.AMBIGUOUS] <= cap
-    known = {entry.task.id for entry in entries if entry.task is not None}
+    known = {one.task for one in bought if one.task is not None}
     assert known <= accepted
     assert len(known) == counts[State.ACCEPTED]
-    # What the ledger does not know by its id is one of its ambiguous entries.
+    # What the store does not know by its id is one of its ambiguous purchases.
     assert len(accepted - known) <= counts[State.AMBIGUOUS]
     assert counts[State.ARMED] == 0
     return counts
@@ -84,13 +86,13 @@ def check_books(server: BillingServer, ledger: Path, cap: int) -> Counter[State]
 @pytest.mark.parametrize(
     "size", [8, pytest.param(500, marks=pytest.mark.nightly)], ids=["few", "many"]
 )
-def test_threads_and_tasks(nurseries: list[Nursery], ledger: Path, driver: str, size: int) -> None:
+def test_threads_and_tasks(nurseries: list[Nursery], place: str, driver: str, size: int) -> None:
     """Many threads or tasks of four processes spend the whole budget, and not a request more."""
     many = 32 if driver == "requests" and size > 32 else size
     with BillingServer() as server:
-        order = order_of(server, ledger, 3 * size, tries=size, driver=driver, at_once=many)
+        order = order_of(server, place, 3 * size, tries=size, driver=driver, at_once=many)
         told = at_once(nurseries, [order] * 4)
-        counts = check_books(server, ledger, 3 * size)
+        counts = check_books(server, place, 3 * size)
         assert server.posts == 3 * size
     assert counts == {State.ACCEPTED: 3 * size}
     ended: Counter[str] = Counter()
@@ -99,8 +101,8 @@ def test_threads_and_tasks(nurseries: list[Nursery], ledger: Path, driver: str, 
     assert ended == {"Task": 3 * size, "OverBudget": size}
 
 
-def test_different_drivers(nurseries: list[Nursery], ledger: Path) -> None:
-    """Threads, trio and asyncio share one ledger, while the service refuses and loses responses."""
+def test_different_drivers(nurseries: list[Nursery], place: str) -> None:
+    """Threads, trio and asyncio share one store, while the service refuses and loses responses."""
     weights = {
         Fault.NONE: 6, Fault.ACCEPTED_RESET: 1, Fault.ACCEPTED_CUT: 1, Fault.LOST_RESET: 1,
         Fault.REFUSED: 2, Fault.THROTTLED: 1,
@@ -109,33 +111,31 @@ def test_different_drivers(nurseries: list[Nursery], ledger: Path) -> None:
         drivers = (*DRIVERS, "requests")
         at_once(
             nurseries,
-            [order_of(server, ledger, 25, tries=12, driver=driver) for driver in drivers],
+            [order_of(server, place, 25, tries=12, driver=driver) for driver in drivers],
         )
-        counts = check_books(server, ledger, 25)
+        counts = check_books(server, place, 25)
     assert counts[State.ACCEPTED] > 0
     assert counts[State.AMBIGUOUS] > 0
     assert counts[State.RELEASED] > 0
 
 
 @pytest.mark.parametrize(("step", "driver"), diagonal(STEPS, DRIVERS))
-def test_killed_at_every_step(
-    nurseries: list[Nursery], ledger: Path, driver: str, step: str
-) -> None:
+def test_killed_at_every_step(nurseries: list[Nursery], path: str, driver: str, step: str) -> None:
     """A process that is killed at any step leaves the budget intact, and the others go on."""
     cap = 6
     with BillingServer() as server:
-        order = order_of(server, ledger, cap, tries=4, driver=driver, at_once=2)
+        order = order_of(server, path, cap, tries=4, driver=driver, at_once=2)
         creates = step.endswith("file of SQLite created")
         first = creates or step.endswith("enlisted")
         dying = {**order, "kill_at": step, "nth": 1 if first else 2}
-        # A process that is to die while it creates the ledger must be the first.
+        # A process that is to die while it creates the store must be the first.
         rounds = [[dying], [order]] if creates else [[dying, order]]
         killed, *others = [one for orders in rounds for one in at_once(nurseries[:2], orders)]
         assert killed == KILLED
         assert all(isinstance(one, dict) for one in others)
-        check_books(server, ledger, cap)
-        left = nurseries[2].run(**order_of(server, ledger, cap, tries=2 * cap, driver=driver))
-        counts = check_books(server, ledger, cap)
+        check_books(server, path, cap)
+        left = nurseries[2].run(**order_of(server, path, cap, tries=2 * cap, driver=driver))
+        counts = check_books(server, path, cap)
     # The last one has spent what was left, to the last create.
     assert left["ended"]["OverBudget"] > 0
     assert counts[State.ACCEPTED] + counts[State.AMBIGUOUS] == cap
@@ -143,7 +143,7 @@ def test_killed_at_every_step(
 
 
 @pytest.mark.nightly
-def test_killed_a_thousand_times(nurseries: list[Nursery], ledger: Path) -> None:
+def test_killed_a_thousand_times(nurseries: list[Nursery], path: str) -> None:
     """Four processes at once, killed a thousand times at every step: the books stay right."""
     source = random.Random(1)  # noqa: S311  steps, not secrets
     steps = [*STEPS]
@@ -154,7 +154,7 @@ def test_killed_a_thousand_times(nurseries: list[Nursery], ledger: Path) -> None
             orders: list[dict[str, Any]] = [
                 {
                     **order_of(
-                        server, ledger, cap, tries=5,
+                        server, path, cap, tries=5,
                         at_once=source.choice([1, 3]), driver=source.choice(DRIVERS),
                     ),
                     "kill_at": source.choice(steps), "nth": source.choice([1, 1, 2, 4]),
@@ -167,16 +167,16 @@ def test_killed_a_thousand_times(nurseries: list[Nursery], ledger: Path) -> None
             ]
             hit.update(struck)
             kills += len(struck)
-        counts = check_books(server, ledger, cap)
+        counts = check_books(server, path, cap)
     assert counts[State.AMBIGUOUS] <= kills * 3
     assert {step for step in steps if not step.endswith("created")} <= set(hit)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_one_name_in_four_processes(nurseries: list[Nursery], ledger: Path, driver: str) -> None:
+def test_one_name_in_four_processes(nurseries: list[Nursery], place: str, driver: str) -> None:
     """Of many callers in four processes with one name, one sends; all of them get its task."""
     with BillingServer() as server:
-        order = order_of(server, ledger, 100, tries=3, driver=driver, at_once=3, once="order 1")
+        order = order_of(server, place, 100, tries=3, driver=driver, at_once=3, once="order 1")
         told = at_once(nurseries, [order] * 4)
         assert server.posts == 1
     assert len({task for one in told for task in one["ids"]}) == 1
@@ -184,10 +184,10 @@ def test_one_name_in_four_processes(nurseries: list[Nursery], ledger: Path, driv
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_name_survives_a_kill(nurseries: list[Nursery], ledger: Path, step: str) -> None:
+def test_a_name_survives_a_kill(nurseries: list[Nursery], path: str, step: str) -> None:
     """After a kill at any step, repeating the call never sends what may have been accepted."""
     with BillingServer() as server:
-        order = order_of(server, ledger, 100, tries=1, at_once=1, once="order 1")
+        order = order_of(server, path, 100, tries=1, at_once=1, once="order 1")
         killed = nurseries[0].run(**order, kill_at=step, nth=1)
         assert killed == KILLED
         sent = server.posts

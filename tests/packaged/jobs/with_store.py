@@ -1,4 +1,4 @@
-"""A create within a limit, on a fake transport, with the ledger where it is by default."""
+"""A create within a limit, on a fake transport, with the store where it is by default."""
 
 import muybridge
 from muybridge.testing import FakeTransport, json_reply

@@ -1,16 +1,18 @@
-"""What a client books its paid requests with: the budgets, the prices, and the ledger.
+"""What a client books its paid requests with: the budgets, the prices, and the store.
 
 `Booking` accompanies one paid operation. It is armed before each attempt, is told the outcome of
 each exchange, and records it:
 
-    withheld = await booking.arm()        # None: it may be sent
+    withheld = await booking.arm(deadline)  # None: it may be sent
     ...
-    booking.take(operation)               # after the exchange; the id is known from here on
-    await booking.record()                # in a thread, to its end, whoever is cancelled
+    booking.take(operation)                 # after the exchange; the id is known from here on
+    await booking.record()                  # in a thread, to its end, whoever is cancelled
 
-The ledger is written after the response has reached the operation and the listeners, so no
+Each attempt is a purchase of its own, so no outcome of one ever reaches another.
+
+The store is written after the response has reached the operation and the listeners, so no
 cancellation and no slow disk can come between a paid response and the place where its id is kept.
-A process that dies in between leaves the entry armed, which counts as spent.
+A process that dies in between leaves the purchase armed, which counts as spent.
 """
 
 from __future__ import annotations
@@ -18,40 +20,58 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
+
+import attrs
 
 from muybridge.credentials import Credentials
 from muybridge.drivers.notes import BrokenOff, interruption_of
+from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import Runtime
-from muybridge.ledger.entries import Entry, Purchase, State
-from muybridge.ledger.errors import Exceeded, LedgerUnusable, NameHeld
-from muybridge.ledger.ledger import Ledger
+from muybridge.purchases import open_store
+from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
+from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.operations.paid import PaidOperation
-from muybridge_protocol.purchases import UNKNOWN_CALL, Amounts, Budget, amounts_of, judged
+from muybridge_protocol.purchases import (
+    UNKNOWN_CALL,
+    Amounts,
+    Budget,
+    Order,
+    Outcome,
+    Purchase,
+    State,
+    amounts_of,
+    judged,
+)
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
+
+T = TypeVar("T")
 
 _LONGEST_NAME: Final = 200
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
+_NAMES_ANOTHER: Final = (
+    "The name given to create_once was already used for another request, and nothing was sent. Use "
+    "another name for this request, or send the same request as before."
+)
 
 
 class Books:
     """What a client books its paid requests with.
 
     Args:
-        ledger: The ledger, its file, or None for the default one.
+        store: The store, its place, or None for the default one.
         budgets: What must not be exceeded.
         credentials: The client's.
         prices: What requests cost, or None if that is not known.
@@ -60,7 +80,7 @@ class Books:
 
     def __init__(
         self,
-        ledger: Ledger | str | os.PathLike[str] | None,
+        store: Store | str | os.PathLike[str] | None,
         budgets: Sequence[Budget],
         credentials: Credentials,
         *,
@@ -69,16 +89,17 @@ class Books:
     ) -> None:
         self.prices = prices
         self.dedupe: bool = dedupe
-        self.ledger: Ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+        self._owns_store = not isinstance(store, Store)
+        self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
         self._credentials = credentials
         self._account: str | None = None
 
     @property
     def account(self) -> str:
-        """Whose requests they are. Reads the ledger on first use."""
+        """Whose requests they are. Reads the store on first use."""
         if self._account is None:
-            self._account = self.ledger.account(self._credentials.fingerprint)
+            self._account = self.store.account(self._credentials.fingerprint)
         return self._account
 
     def booking(
@@ -103,17 +124,26 @@ class Books:
             return None
         return Booking(self, operation, runtime, once=once, digest=digest, if_held=if_held)
 
-    def named(self, once: str, digest: str) -> Entry | None:
-        """Return the entry that has the name *once*, or None if the name is free.
+    def named(self, once: str, digest: str) -> Purchase | None:
+        """Return the purchase that has the name *once*, or None if the name is free.
 
         Raises:
             OnceTaken: It belongs to another request.
+            StoreUnusable: The store cannot be read or written.
         """
-        return self.ledger.named(self.account, once, digest)
+        found = self.store.named(self.account, once)
+        if found is not None and found.digest != digest:
+            raise OnceTaken(_NAMES_ANOTHER)
+        return found
+
+    def close(self) -> None:
+        """Close the store, unless it was given as one."""
+        if self._owns_store:
+            self.store.close()
 
 
 class Booking:
-    """One paid operation in the ledger.
+    """One paid operation in the store.
 
     Args:
         books: The client's.
@@ -140,30 +170,33 @@ class Booking:
         self._once = once
         self._digest = digest
         self._if_held = if_held
-        self.key: str = secrets.token_hex(6)
-        """The key of the entry of its current attempt, or of the next one before that."""
+        self.key: str = _fresh_key()
+        """The key of the purchase of its current attempt, or of the next one before that."""
         self._is_used: bool = False
         self._armed: bool = False
+        self._armed_at: float = 0.0
         self._outcome: object = None
-        self.concluded: Entry | None = None
-        """The entry with its outcome, once that is recorded."""
+        self.concluded: Purchase | None = None
+        """The purchase with its outcome, once that is recorded."""
 
     @property
-    def ledger(self) -> str:
-        """Where the ledger is."""
-        return self._books.ledger.place
+    def place(self) -> str:
+        """Where the store is."""
+        return self._books.store.place
 
-    async def arm(self) -> TransportFailure | BrokenOff | None:
+    async def arm(self, deadline: float) -> TransportFailure | BrokenOff | None:
         """Reserve what the operation consumes. Return None, or why it must not be sent.
 
         Raises nothing, unless its coroutine is closed.
+
+        Args:
+            deadline: When its exchange has certainly ended, on the runtime's clock.
         """
-        # Each attempt has an entry of its own, so that no outcome of one ever reaches another.
         if self._is_used:
-            self.key = secrets.token_hex(6)
+            self.key = _fresh_key()
         self._is_used = True
         try:
-            await self._runtime.in_thread(self._arm)
+            await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
         except Exceeded as error:
             return TransportFailure(
                 phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
@@ -173,14 +206,22 @@ class Booking:
         except BaseException as error:  # noqa: BLE001  the driver raises it again
             if isinstance(error, NameHeld) and self._if_held is not None:
                 return self._if_held
-            if not isinstance(error, LedgerUnusable | NameHeld):
-                # An interruption may come when the entry has just been written.
-                self._armed, self._outcome = True, None
-                await self.record()
+            if not isinstance(error, StoreUnusable | NameHeld):
+                # An interruption may come when the purchase has just been written.
+                withdraw = partial(self._books.store.withdraw, self.key)
+                await self._runtime.finish_in_thread(partial(_unless_unusable, withdraw))
             return BrokenOff(error, interruption_of(error, sent=False))
         # Until an outcome is known, it may have been accepted.
         self._armed, self._outcome = True, _UNDER_WAY
         return None
+
+    def withheld(self) -> TransportFailure | None:
+        """Return why the request must not be sent any more, or None, at the last moment before.
+
+        Where many machines share the store, others believe it gone after a while.
+        """
+        passed = seconds_awake_or_asleep() - self._armed_at
+        return paused(passed) if passed > self._books.store.send_within else None
 
     def take(self, operation: Operation[Any]) -> None:
         """Take the operation after an exchange."""
@@ -197,31 +238,25 @@ class Booking:
     async def record(self) -> None:
         """Record the outcome, if the operation is armed.
 
-        If the ledger cannot be written, the entry stays armed. It then counts as spent, and becomes
-        ambiguous when this process has ended. The outcome itself is not lost: the caller has it.
+        If the store cannot be written, the purchase stays armed, and counts as spent. The next use
+        of the store records the outcome. If this process ends before that, the purchase becomes
+        ambiguous. The outcome itself is not lost: the caller has it.
         """
         if not self._armed:
             return
         self._armed = False
         answer = self._outcome
         usage = answer.usage_metadata if isinstance(answer, GenerateContentResponse) else None
-        known = judged(answer)
-        await self._conclude(
-            State(known.state),
-            token=None if known.task is None else known.task.to_token(),
-            candidate=known.candidate,
-            reason=known.reason,
-            cost=self._cost(usage),
-        )
+        await self._conclude(attrs.evolve(judged(answer), cost=self._cost(usage)))
 
     async def record_usage(self, usage: UsageMetadata) -> None:
         """Record what a stream that was read to its end has cost, if its tokens have a price."""
         cost = self._cost(usage)
         if cost is not None:
-            await self._conclude(State.ACCEPTED, cost=cost)
+            await self._conclude(Outcome(state=State.ACCEPTED, cost=cost))
 
-    async def _conclude(self, state: State, **facts: Any) -> None:
-        conclude = partial(self._books.ledger.conclude, self.key, state, **facts)
+    async def _conclude(self, outcome: Outcome) -> None:
+        conclude = partial(self._books.store.conclude, self.key, outcome)
         self.concluded = await self._runtime.finish_in_thread(partial(_unless_unusable, conclude))
 
     def _cost(self, usage: UsageMetadata | None) -> Decimal | None:
@@ -237,27 +272,32 @@ class Booking:
         )
         return estimate_of(consumed, self._books.prices).cost
 
-    def _arm(self) -> None:
+    def _arm(self, lasts: float) -> None:
         family, model, tier, amounts = _described(self._operation, self._books.prices)
-        purchase = Purchase(
-            key=self.key,
+        order = Order(
             account=self._books.account,
             family=family,
             model=model,
             tier=tier,
             amounts=amounts,
-            once=self._once,
+            name=self._once,
             digest=self._digest,
         )
-        self._books.ledger.arm(purchase, self._books.budgets, self._runtime.wall())
+        self._armed_at = seconds_awake_or_asleep()
+        self._books.store.arm(order, key=self.key, lasts=lasts, budgets=self._books.budgets)
 
 
 _UNDER_WAY: Final = CreateAmbiguous(reason="its response did not arrive")
 
 
-def _unless_unusable(conclude: partial[Entry | None]) -> Entry | None:
-    with suppress(LedgerUnusable):
-        return conclude()
+def _fresh_key() -> str:
+    return secrets.token_hex(16)
+
+
+def _unless_unusable(record: Callable[[], T]) -> T | None:
+    # A store without the purchase was pruned, or is not the one that armed it.
+    with suppress(StoreUnusable, LookupError):
+        return record()
     return None
 
 
@@ -299,16 +339,3 @@ def check_once(once: object) -> str:
             f"{readable(repr(once), 80)}). Nothing was sent."
         )
     return once
-
-
-def open_ledger(path: str | os.PathLike[str] | None = None) -> Ledger:
-    """Return the ledger in the file *path*, or the default one.
-
-    The file is created when it is first written.
-
-    Args:
-        path: The file, or None for `MUYBRIDGE_LEDGER`, or else a file in the user's state folder.
-    """
-    from muybridge.ledger.sqlite_store import SqliteStore, default_path
-
-    return Ledger(SqliteStore(default_path() if path is None else Path(path)))

@@ -8,15 +8,18 @@ from typing import Final
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import PaidNotes
-from muybridge.ledger.books import Books
-from muybridge.ledger.entries import Entry, State
-from muybridge.ledger.errors import NameHeld, OnceUnderWay
+from muybridge.purchases.booking import Books
+from muybridge.purchases.environment import place_in_commands
+from muybridge.purchases.errors import NameHeld, OnceUnderWay
+from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
+from muybridge_protocol.purchases import Purchase, State
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
+_ABANDONED: Final = "it may have been accepted; a person left it as it is, so it counts as spent"
 _PAUSE: Final = 0.5
 """Seconds until a call looks again for one that is sending the request."""
 
@@ -55,8 +58,8 @@ async def create_once(
         name = f"once {once}"  # no two kinds of names are the same
     deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
     while True:
-        entry = await runtime.in_thread(partial(books.named, name, digest))
-        if entry is None:
+        found = await runtime.in_thread(partial(books.named, name, digest))
+        if found is None:
             create = calls.create(request, now=runtime.now(), wall=runtime.wall())
             try:
                 booking = books.booking(create, runtime, once=name, digest=digest)
@@ -64,10 +67,10 @@ async def create_once(
             except NameHeld:
                 continue  # somebody was faster
             if booking is not None and booking.concluded is not None:
-                task_of(booking.concluded)  # raises if another request has this task
+                task_of(booking.concluded, books.store)  # raises if another request has this task
             return task
-        if entry.state is not State.ARMED:
-            return task_of(entry)
+        if found.state is not State.ARMED:
+            return task_of(found, books.store)
         if runtime.now() >= deadline:
             raise OnceUnderWay(
                 "Another call is still sending this request, and nothing was sent again.",
@@ -77,24 +80,27 @@ async def create_once(
 
 
 def name_of_identical(request: MediaRequest) -> tuple[str, str]:
-    """Return the name that requests like *request* share in the ledger, and their digest."""
+    """Return the name that requests like *request* share in the store, and their digest."""
     digest = f"{request.family.name} {request.digest()}"
     return f"same {digest}", digest
 
 
-def task_of(entry: Entry) -> Task:
-    """Return the task of *entry*, which is not armed.
+def task_of(purchase: Purchase, store: Store) -> Task:
+    """Return the task of *purchase*, which is in *store* and not armed.
 
     Raises:
         CreateAmbiguous: It may have one, but its id is unknown.
-        InvalidToken: The ledger's token cannot be read.
+        InvalidToken: The store's token cannot be read.
     """
-    task = entry.task
-    if task is None:
-        decide = Remedy(kind=RemedyKind.DECIDE, entry=entry.key)
-        raise CreateAmbiguous(
-            reason=str(entry.reason),
-            candidate_id=entry.candidate,
-            advice=(decide,) if entry.state is State.AMBIGUOUS else (),
-        )
-    return task
+    if purchase.token is not None:
+        return Task.from_token(purchase.token)
+    if purchase.state is State.ABANDONED:
+        raise CreateAmbiguous(reason=_ABANDONED, candidate_id=purchase.candidate)
+    decide = Remedy(
+        kind=RemedyKind.DECIDE, purchase=purchase.key, store=place_in_commands(store.place)
+    )
+    raise CreateAmbiguous(
+        reason=str(purchase.reason),
+        candidate_id=purchase.candidate,
+        advice=(decide,) if purchase.state is State.AMBIGUOUS else (),
+    )

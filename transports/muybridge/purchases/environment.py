@@ -1,15 +1,38 @@
-"""The budget that the environment sets."""
+"""What the environment says: which store, and which budget."""
 
 from __future__ import annotations
 
 import os
 from typing import Any, Final
 
-from muybridge.ledger.errors import InvalidLimit
+from muybridge.files.state import state_folder
+from muybridge.purchases.errors import InvalidLimit
 from muybridge_protocol.purchases import Budget, Measure
 
 _VARIABLES: Final = {measure: f"MUYBRIDGE_MAX_{measure.upper()}" for measure in Measure}
 PERIOD_VARIABLE: Final = "MUYBRIDGE_BUDGET_PER"
+STORE_VARIABLE: Final = "MUYBRIDGE_STORE"
+
+
+def default_place() -> str:
+    """Return where the store is: `MUYBRIDGE_STORE`, or a file in the user's state folder."""
+    return os.environ.get(STORE_VARIABLE) or str(state_folder() / "store.sqlite3")
+
+
+def place_in_commands(place: str) -> str:
+    """Return how a command names the store at *place*, or "" if it uses that one anyway.
+
+    Args:
+        place: Where the store is, as `Store.place` says it: without a user and a password.
+    """
+    usual = default_place()
+    if "://" not in place:
+        return "" if os.path.realpath(usual) == place else place
+    if "://" in usual:
+        from muybridge.batch.postgres.connecting import named
+
+        usual = named(usual)
+    return "" if usual == place else "URL"
 
 
 def budget_of_environment() -> Budget | None:

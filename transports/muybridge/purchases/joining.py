@@ -1,7 +1,7 @@
 """Identical requests of a run or a batch join one task: each is sent only if no other one was.
 
-The ledger decides, because it holds the name that identical requests share. A create looks for it
-when its turn comes. If the name is free, the create is sent, and its entry takes the name. If it
+The store decides, because it holds the name that identical requests share. A create looks for it
+when its turn comes. If the name is free, the create is sent, and its purchase takes the name. If it
 belongs to a task, the create has that task, and nothing is sent. While another create with this
 name is on its way, in any process, the create goes back to its fleet and looks again later: nothing
 waits but its place there. If the other one may have been accepted, a person has to decide first.
@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import TWIN_UNDER_WAY
-from muybridge.ledger.books import Booking
-from muybridge.ledger.entries import State
-from muybridge.ledger.once import name_of_identical, task_of
+from muybridge.purchases.booking import Booking
+from muybridge.purchases.once import name_of_identical, task_of
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.fleet import Fleet
 from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import Operation
+from muybridge_protocol.purchases import State
 from muybridge_protocol.records.tasks import Task
 
 _PAUSE: Final = 1.0
@@ -34,7 +34,7 @@ async def join(
     """Return what books *create*, or else the outcome that an identical request has.
 
     Args:
-        driver: The client's, with a ledger.
+        driver: The client's, with a store.
         create: The create whose turn it is.
 
     Returns:
@@ -42,22 +42,22 @@ async def join(
         accepted; or a failure, if another one is still on its way.
 
     Raises:
-        LedgerUnusable: The ledger cannot be read or written.
+        StoreUnusable: The store cannot be read or written.
     """
-    assert driver.books is not None  # noqa: S101  the ledger has the names
+    assert driver.books is not None  # noqa: S101  the store has the names
     assert isinstance(create, Create)  # noqa: S101  nothing else has one
     name, digest = name_of_identical(create.request)
-    entry = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
-    if entry is None:
+    found = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
+    if found is None:
         booking = driver.books.booking(
             create, driver.runtime, once=name, digest=digest, if_held=TWIN_UNDER_WAY
         )
         assert booking is not None  # noqa: S101  a create is paid
         return booking
-    if entry.state is State.ARMED:
+    if found.state is State.ARMED:
         return TWIN_UNDER_WAY
     try:
-        return task_of(entry)
+        return task_of(found, driver.books.store)
     except CreateAmbiguous as error:
         return error
 

@@ -1,4 +1,4 @@
-"""A process that spends from a ledger in threads, trio tasks and asyncio tasks at once.
+"""A process whose clients spend from one store in threads, trio tasks and asyncio tasks at once.
 
 Its disk and its network fail at times, and it may be killed at any step.
 """
@@ -22,7 +22,7 @@ KEY = "sk-canary-4b1d97e2"
 
 def spend(
     url: str,
-    ledger: str,
+    store: str,
     *,
     orders: list[tuple[str | None, str]],
     workers: dict[str, int],
@@ -37,7 +37,7 @@ def spend(
 
     Args:
         url: Where the service is.
-        ledger: The ledger's file.
+        store: The place of the store.
         orders: The name and the prompt of each picture; None is no name.
         workers: How many threads or tasks share the orders, by driver: `requests`, `trio` and
             `asyncio`.
@@ -53,7 +53,6 @@ def spend(
     import trio
 
     import muybridge
-    from muybridge.ledger import open_ledger
 
     if kill_at is not None:
         moments.strike_at(kill_at, "", die, nth=nth)
@@ -66,7 +65,7 @@ def spend(
     def options(transport: Any) -> dict[str, Any]:
         return {
             "transport": _Unreliable(transport, source, unsent),
-            "ledger": open_ledger(ledger),
+            "store": store,
             "budget": muybridge.Budget(creates=cap),
         }
 
@@ -171,8 +170,9 @@ STEPS = moments.steps(
 if __name__ == "__main__":
     serve(
         spend,
-        "muybridge.ledger.once",
-        "muybridge.ledger.sqlite_store",
+        "muybridge.purchases.once",
+        "muybridge.purchases.postgres",
+        "muybridge.purchases.sqlite",
         "muybridge.drivers.on_trio",
         "muybridge.drivers.on_asyncio",
         "muybridge.wire.requests_transport",

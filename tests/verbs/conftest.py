@@ -1,0 +1,6 @@
+from __future__ import annotations
+
+from batch.fixtures import postgres
+from purchases.fixtures import place, store
+
+__all__ = ["place", "postgres", "store"]

@@ -1,0 +1,169 @@
+"""`budget set`, `budget list` and `budget remove`: limits for everybody who uses a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import click
+
+from muybridge.cli.connection import words_of
+from muybridge.cli.groups import CommandGroup
+from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.options import JSON, PERIOD_LIMITS, STORE
+from muybridge.cli.purchase_records import short_time, time_of
+from muybridge.cli.terminal import document, say, show, table
+from muybridge.cli.totals import plain
+from muybridge.purchases import Budget, Store
+from muybridge.verbs import spending
+from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.purchases import Measure
+
+_TAG: Final = click.option(
+    "--tag",
+    default="",
+    metavar="KEY=VALUE",
+    help="Limit only requests with this tag [default: limit all].",
+)
+
+
+@click.group(cls=CommandGroup, no_args_is_help=False)
+def budget() -> None:
+    """Limit what everybody who uses a store may spend."""
+
+
+@budget.command("set", params=[JSON, *PERIOD_LIMITS, STORE])
+@_TAG
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["now", "start"]),
+    help="Count only requests that are sent from now on, or also what was spent before [default: "
+    "unchanged; a new budget counts from the start].",
+)
+@pass_invocation
+def set_budget(invocation: Invocation, *, tag: str, start: Literal["now", "start"] | None) -> None:
+    """Set a budget for everybody who uses the store.
+
+    It is checked in the transaction that records each request, whichever program, machine or key
+    sends it, in addition to the program's own limits. A tag has one budget for each --per, and one
+    without it. Limits that are not given stay as they are.
+
+    With --json: {ok, store, budget: {tag, per, since, limits: {creates: {limit, spent, left}}}}.
+    """
+    limits = invocation.spending.read_budget() or Budget()
+    if not (limits.limits or start):
+        raise click.UsageError("give a limit, such as --max-creates 200 --per day")
+    with invocation.spending.open_store() as store:
+        try:
+            stored = store.limit(tag, limits, from_now=None if start is None else start == "now")
+        except ValueError as error:
+            raise click.UsageError(f"{error}. Nothing was changed.") from None
+        used = spending.use_of(store, stored)
+        if invocation.presentation.json:
+            document({"ok": True, "store": store.place, "budget": _record(used)})
+            return
+        for line in _lines(used):
+            say(line)
+
+
+@budget.command("list", params=[JSON, STORE])
+@pass_invocation
+def list_budgets(invocation: Invocation) -> None:
+    """List the stored budgets, and what is left of them.
+
+    What is reserved or ambiguous counts as spent. Limits of a program (--max-..., MUYBRIDGE_MAX_...
+    or Client(budget=...)) are not stored, and not listed.
+
+    With --json: {ok, store, budgets: [{tag, per, since, limits: {creates: {limit, spent, left}}}]};
+    amounts are text, and null if unknown.
+    """
+    with invocation.spending.open_store() as store:
+        show_budgets(invocation, store)
+
+
+@budget.command("remove", params=[JSON, STORE, PERIOD_LIMITS[-1]])
+@_TAG
+@pass_invocation
+def remove_budget(invocation: Invocation, *, tag: str) -> None:
+    """Remove a budget, with all its limits.
+
+    Name it as `budget list` does: with its --tag and its --per, if it has them. What was spent
+    stays recorded.
+
+    With --json: {ok, store, removed: {tag, per}}.
+    """
+    per: Any = invocation.spending.per
+    with invocation.spending.open_store() as store:
+        try:
+            removed = store.lift(tag, per)
+        except LookupError:
+            words = words_of(invocation.spending, "per")
+            told = " ".join([f"--tag {tag}" if tag else "without --tag", *words])
+            raise click.UsageError(
+                f"there is no budget {told} in {store.place}. `muybridge budget list` lists them"
+            ) from None
+        say(f"{removed.called()} is removed")
+        if invocation.presentation.json:
+            document({"ok": True, "store": store.place, "removed": {"tag": tag, "per": per}})
+
+
+def show_budgets(invocation: Invocation, store: Store) -> None:
+    """Show the stored budgets, and what is left of them."""
+    found = spending.budgets(store)
+    if invocation.presentation.json:
+        document({"ok": True, "store": store.place, "budgets": [*map(_record, found)]})
+        return
+    if not found:
+        say(f"no budget is stored in {store.place}; to set one: muybridge budget set --help")
+        return
+    rows = table("Tag", "Limit", "Spent", "Left", "Counts since (UTC)")
+    for used in found:
+        stored = used.stored
+        since = "" if stored.since is None else short_time(stored.since)
+        for measure, spent, left in _amounts(used):
+            limit = stored.budget.shown(measure)
+            rows.add_row(stored.tag or "(all)", limit, _plain(spent), _plain(left), since)
+    show([rows])
+    say(f"stored in {store.place}")
+
+
+def _lines(used: spending.Usage) -> Iterator[str]:
+    stored = used.stored
+    since = "" if stored.since is None else ", counted from now on"
+    for measure, spent, left in _amounts(used):
+        limit = stored.budget.shown(measure)
+        yield (
+            f"{stored.tag or 'all requests'}: at most {limit}{since}; {_plain(spent)} spent, "
+            f"{_plain(left)} left"
+        )
+
+
+def _amounts(used: spending.Usage) -> Iterator[tuple[Measure, Decimal | None, Decimal | None]]:
+    """Yield each limited measure, what is spent of it, and what is left; or None if unknown."""
+    for measure, limit in used.stored.budget.limits.items():
+        spent = used.spent[measure]
+        left = None if spent is None else max(EXACT.subtract(limit, spent), Decimal(0))
+        yield measure, spent, left
+
+
+def _record(used: spending.Usage) -> dict[str, Any]:
+    stored = used.stored
+    return {
+        "tag": stored.tag or None,
+        "per": stored.budget.per,
+        "since": None if stored.since is None else time_of(stored.since),
+        "limits": {
+            str(measure): {
+                "limit": plain(stored.budget.limits[measure]),
+                "spent": None if spent is None else plain(spent),
+                "left": None if left is None else plain(left),
+            }
+            for measure, spent, left in _amounts(used)
+        },
+    }
+
+
+def _plain(amount: Decimal | None) -> str:
+    return "unknown" if amount is None else plain(amount)
