@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from muybridge.purchases import Exceeded, Measure, State, Store, open_store
+from muybridge.purchases import Choice, Exceeded, Measure, State, Store, open_store
+from muybridge_protocol.purchases import Outcome
+from muybridge_protocol.records.tasks import Task
 from processes import environment
 from purchases.bought import CUT, buy, refuse
 from purchases.racer import order_of
@@ -105,6 +107,16 @@ def test_a_list_with_task_ids(ask: Invoke, store: Store) -> None:
         f"imgb imgb-2 (order 1) accepted T1 0.25 {bought.key}"
         in wide(ask("spent", "--by", "purchase"))[1]
     )
+
+
+def test_a_task_that_arrived_after_the_decision(ask: Invoke, store: Store) -> None:
+    """Both are shown: the one that a person has named, and the one that was paid for."""
+    bought = buy(store)
+    store.decide(bought.key, Choice.ADOPT, "T1")
+    store.conclude(bought.key, Outcome(state=State.ACCEPTED, task=Task(id="T2")))
+    assert "accepted T1, also T2 0.25" in wide(ask("spent", "--by", "purchase"))[1]
+    [record] = told(ask("spent", "--by", "purchase", "--json"))["purchases"]
+    assert (record["task_id"], record["late_task_id"]) == ("T1", "T2")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -342,6 +344,26 @@ def test_a_budget_from_now_on(store: Store, place: str) -> None:
     with pytest.raises(Exceeded):
         store.arm(order(None, "a=1"))
     assert store.spent("a=1")[Measure.CREATES] == 5
+
+
+def test_a_budget_that_is_set_while_others_buy(store: Store) -> None:
+    """Whoever has not seen it yet ends first, and from then on nobody goes beyond."""
+    begun = threading.Barrier(5)
+
+    def buy() -> None:
+        begun.wait()
+        with suppress(Exceeded):
+            while True:
+                store.arm(order(None, "a=1"))
+
+    with ThreadPoolExecutor(4) as pool:
+        buying = [pool.submit(buy) for _ in range(4)]
+        begun.wait()
+        stored = store.limit("a=1", Budget(creates=7), from_now=True)
+        for one in buying:
+            one.result()
+    assert creates(store, stored.counted_under) == 7
+    assert len([*store.purchases()]) == creates(store)
 
 
 def test_yesterday_counts_for_the_store_and_not_for_today(store: Store) -> None:

@@ -43,6 +43,13 @@ _KNOWN_BEFORE: Final = (
 )
 """What makes the cost of a text request known before it is sent."""
 
+_LEFT_OUT: Final = "Leave that limit out: another store would not know what was paid"
+_RECORDED_BY: Final = {
+    Measure.COST: "Give what they have cost (`muybridge decide KEY --cost AMOUNT`), or leave that "
+    "limit out: another store would not know what was paid",
+}
+"""What to do about recorded requests whose amount is unknown."""
+
 Number = int | float | str | Decimal
 """A limit. A string is read as it is written, so "0.1" is exactly one tenth."""
 
@@ -168,7 +175,7 @@ class Budget:
             if used is None:
                 return (
                     f"{named} cannot be checked, because the store has requests whose {theirs} "
-                    "unknown. Leave that limit out: another store would not know what was paid"
+                    f"unknown. {_RECORDED_BY.get(measure, _LEFT_OUT)}"
                 )
             if EXACT.add(used, needs) > limit:
                 rest = EXACT.subtract(limit, used)

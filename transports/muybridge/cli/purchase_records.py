@@ -19,7 +19,6 @@ RECORDED = "requests are recorded only with a limit, a store, a name (once) or d
 
 def purchase_record(purchase: Purchase) -> dict[str, Any]:
     """Return a purchase for programs. Amounts are text, because they are exact."""
-    late = None if purchase.late is None else Task.from_token(purchase.late).id
     return {
         "key": purchase.key,
         "time": time_of(purchase.armed_at),
@@ -31,7 +30,7 @@ def purchase_record(purchase: Purchase) -> dict[str, Any]:
         **attributes(purchase, "reason"),
         "candidate_id": purchase.candidate,
         "task_id": purchase.task,
-        "late_task_id": late,
+        "late_task_id": _late(purchase),
         "amounts": {
             str(one): None if amount is None else plain(amount)
             for one, amount in purchase.amounts.items()
@@ -72,5 +71,10 @@ def request_of(purchase: Purchase) -> str:
 
 
 def task_of(purchase: Purchase) -> str:
-    """Return the id of a purchase's task, or ""."""
-    return "" if purchase.task is None else shown_id(purchase.task)
+    """Return the id of a purchase's task, and of the one that its response has named besides."""
+    ids = filter(None, (purchase.task, _late(purchase)))
+    return ", also ".join(map(shown_id, ids))
+
+
+def _late(purchase: Purchase) -> str | None:
+    return None if purchase.late is None else Task.from_token(purchase.late).id
