@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pytest
@@ -357,3 +358,17 @@ def test_an_upgrade_is_whole_and_on_request(store: Store, monkeypatch: pytest.Mo
     store.arm(order())
     with store.database.reading() as rows:
         assert rows.run("SELECT x FROM muybridge_more") == []
+
+
+def test_two_responses_with_the_same_long_id(store: Store, place: str) -> None:
+    """An id of 1,024 characters of four bytes is recorded, found, and belongs to one purchase."""
+    chance = Random("an id")  # noqa: S311  not a secret; and nothing that compresses
+    task = "".join(chr(chance.randrange(0x20000, 0x2A000)) for _ in range(1024))
+    first, second = store.arm(order("once x")), store.arm(order())
+    store.conclude(first.key, accepted(task))
+    after = store.conclude(second.key, accepted(task))
+    assert (after.state, after.candidate) == (State.AMBIGUOUS, task)
+    with open_store(place) as other:
+        found = other.named("a", "once x")
+        assert found is not None
+        assert found.task == task
