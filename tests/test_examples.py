@@ -112,6 +112,7 @@ def test_quoted_code(page: Path) -> None:
     wire = ROOT / "transports" / "muybridge" / "wire"
     modules = [wire / f"{name}.py" for name in ("transport", "async_transport", "httpx2_transport")]
     modules.append(ROOT / "tests" / "testing" / "on_pycurl.py")
+    modules.append(ROOT / "tests" / "purchases" / "on_mariadb.py")
     code = "\n".join(module.read_text(encoding="utf-8") for module in modules)
     assert [quote for quote in quotes if quote not in code] == []
 
