@@ -44,6 +44,10 @@ _ANSWERS: Final = 8.0
 _ENDS: Final = 4.0
 """Seconds in which it must answer to COMMIT or ROLLBACK, at least."""
 _CREATING: Final = 0x6D757970
+# Not by to_regclass: behind a pooler, the same server process may remember that there was none.
+_TABLE: Final = (
+    "SELECT 1 FROM pg_class WHERE relname = 'muybridge_store' AND pg_table_is_visible(oid)"
+)
 _SETTINGS: Final = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in LIMITS.items())
 _BEGIN: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED{_SETTINGS}".encode()
 _BEGIN_READING: Final = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_SETTINGS}".encode()
@@ -88,7 +92,7 @@ class PostgresDatabase:
     def exists(self) -> bool:
         """Whether there are tables."""
         with self.reading() as rows:
-            return rows.run("SELECT to_regclass('muybridge_store')")[0][0] is not None
+            return bool(rows.run(_TABLE))
 
     def create(self, statements: Sequence[str], salt: str) -> None:
         """Create the tables, all or none of them, unless they exist."""
@@ -96,7 +100,7 @@ class PostgresDatabase:
             return
         with self.transaction() as rows:
             rows.run(f"SELECT pg_advisory_xact_lock({_CREATING})")
-            if rows.run("SELECT to_regclass('muybridge_store')")[0][0] is None:
+            if not rows.run(_TABLE):
                 for statement in statements[:-1]:
                     rows.run(statement)
                 rows.run(statements[-1], salt=salt)
