@@ -20,7 +20,9 @@ from muybridge.purchases import (
     TaskTaken,
     open_store,
 )
-from muybridge.purchases.schema import UPGRADES
+from muybridge.purchases import steps as steps_of_store
+from muybridge.purchases import store as store_itself
+from muybridge.purchases.schema import UPGRADES, VERSION
 from muybridge_protocol.purchases import (
     EVERYTHING,
     UNKNOWN_END,
@@ -372,3 +374,28 @@ def test_two_responses_with_the_same_long_id(store: Store, place: str) -> None:
         found = other.named("a", "once x")
         assert found is not None
         assert found.task == task
+
+
+def test_a_newer_version_upgrades_a_store_in_use(
+    store: Store, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older program sends nothing more, and what it was sending is not lost."""
+    bought = store.arm(order("once x"))
+    steps: Any = UPGRADES
+    monkeypatch.setitem(steps, VERSION, ["CREATE TABLE muybridge_newer (x text)"])
+    with open_store(place) as newer:
+        with monkeypatch.context() as patched:
+            for module in (steps_of_store, store_itself):
+                patched.setattr(module, "VERSION", VERSION + 1)
+            newer.upgrade()
+            assert newer.spent()[Measure.CREATES] == 1
+        for use in (lambda: store.arm(order()), lambda: store.conclude(bought.key, accepted("T"))):
+            with pytest.raises(StoreUnusable, match=r"Nothing is sent\. Upgrade muybridge"):
+                use()
+        with monkeypatch.context() as patched:  # the older program is upgraded as well
+            for module in (steps_of_store, store_itself):
+                patched.setattr(module, "VERSION", VERSION + 1)
+            store.record_late()
+            found = newer.named("a", "once x")
+            assert found is not None
+            assert found.task == "T"
