@@ -11,11 +11,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .suspended import suspended
 
 pymysql = pytest.importorskip("pymysql", reason="PyMySQL is not installed")
 SERVER = shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -36,13 +38,19 @@ class Mariadb:
     def __init__(self, folder: Path) -> None:
         self._socket = str(folder / "socket")
         self._data = folder / "data"
+        self._log = folder / "log"
         user = f"--user={getpass.getuser()}"
         _run(str(INSTALL), "--no-defaults", f"--datadir={self._data}", user,
              "--auth-root-authentication-method=normal", "--skip-test-db")  # fmt: skip
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it can be reached."""
+        user = f"--user={getpass.getuser()}"
         self._process = subprocess.Popen(  # noqa: S603  what is installed
             [str(SERVER), "--no-defaults", f"--datadir={self._data}", user,
              f"--socket={self._socket}", "--skip-networking", "--innodb-buffer-pool-size=64M",
-             f"--log-error={folder / 'log'}", f"--pid-file={folder / 'pid'}"],
+             f"--log-error={self._log}", f"--pid-file={self._data}.pid"],
         )  # fmt: skip
         ends = time.monotonic() + _STARTS_WITHIN
         while True:
@@ -50,10 +58,14 @@ class Mariadb:
                 with socket.socket(socket.AF_UNIX) as looking:
                     looking.connect(self._socket)
             except OSError:
-                assert self._process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < ends, (folder / "log").read_text()
+                assert self._process.poll() is None, self._log.read_text()
+                assert time.monotonic() < ends, self._log.read_text()
             else:
                 return
+
+    def hanging(self) -> AbstractContextManager[None]:
+        """Let it stand still as long as the context lasts."""
+        return suspended(self._process.pid)
 
     def options(self, name: str = "") -> dict[str, Any]:
         """Return what connects to the database *name*, or to none."""

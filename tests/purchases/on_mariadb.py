@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import threading
 import zlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from pymysql.constants import CR, ER
 
 from muybridge.purchases import Conflict, Mark, StoreUnusable
 from muybridge.purchases.steps import REPLACED
+from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows
 
 WORDS: Final[Mapping[str, str]] = {
@@ -27,19 +27,22 @@ WORDS: Final[Mapping[str, str]] = {
     "for_share": "LOCK IN SHARE MODE",
     "skip_locked": "FOR UPDATE SKIP LOCKED",
 }
+PATIENCE: Final = 15.0
+"""Seconds until a transaction begins. What follows ends by the limits of `_OPTIONS`."""
 TURNS: Final = 64
 """Rows that are locked in place of tags. Tags that share one only wait for each other."""
 _OPTIONS: Final[Mapping[str, Any]] = {
     "charset": "utf8mb4",
-    "connect_timeout": 10,
-    "read_timeout": 25,  # longer than a statement may wait for a lock
-    "write_timeout": 25,
+    "connect_timeout": 8,
+    "read_timeout": 12,  # longer than a statement may wait for a lock
+    "write_timeout": 12,
     "autocommit": True,
 }
 _SETTINGS: Final = (
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', "
-    "innodb_lock_wait_timeout = 20, idle_transaction_timeout = 10"
+    "innodb_lock_wait_timeout = 10, idle_transaction_timeout = 10"
 )
+_GONE: Final = (0, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST)
 _TABLES: Final = "ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 _IGNORING: Final = re.compile(r"^(INSERT INTO \w+ \((\w+).*)ON CONFLICT DO NOTHING$", re.DOTALL)
 _KEY: Final = re.compile(r"(?<![:\w])key\b")
@@ -124,9 +127,9 @@ class MariaDatabase:
                     rows.run("SELECT RELEASE_LOCK('muybridge creating')")
 
     @contextmanager
-    def transaction(self, *, waited: float = 0.0) -> Generator[MariaRows]:  # noqa: ARG002  the server limits it
+    def transaction(self, *, waited: float = 0.0) -> Generator[MariaRows]:
         """Begin a transaction. It is durable when the context ends without an error."""
-        with self._telling(), self._writing.begun("START TRANSACTION") as db:
+        with self._telling(), self._writing.begun("START TRANSACTION", waited) as db:
             rows = MariaRows(db, self._texts)
             yield rows
             if rows.has_failed:  # the server may have undone it, and begun another one
@@ -166,6 +169,10 @@ class MariaDatabase:
     def _telling(self) -> Generator[None]:
         try:
             yield
+        except TimeoutError as error:
+            raise StoreUnusable(
+                f"{self.place} is busy. Nothing is sent. Run again later."
+            ) from error
         except pymysql.Error as error:
             code = error.args[0] if error.args else None
             if code in (ER.DUP_ENTRY, ER.LOCK_DEADLOCK):
@@ -243,17 +250,17 @@ class _Place:
     def __init__(self, options: Mapping[str, Any], level: str) -> None:
         self._options = options
         self._level = level
-        self._turn = threading.Lock()
+        self._turns = Turns()
         self._db: Any = None
 
     @contextmanager
-    def begun(self, begin: str) -> Generator[Any]:
+    def begun(self, begin: str, waited: float = 0.0) -> Generator[Any]:
         """Begin a transaction, which ends with the context: undone, unless it was committed."""
-        with self.connection() as db:
+        with self.connection(waited) as db:
             try:
                 db.query(begin)
             except (pymysql.OperationalError, pymysql.InterfaceError) as error:
-                if error.args[0] not in (0, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST):
+                if "timed out" in str(error) or error.args[0] not in _GONE:
                     raise
                 db.ping()  # it has ended meanwhile: connect again
                 self._prepare(db)
@@ -268,9 +275,9 @@ class _Place:
                         _drop(db)
 
     @contextmanager
-    def connection(self) -> Generator[Any]:
+    def connection(self, waited: float = 0.0) -> Generator[Any]:
         """Use the connection."""
-        with self._turn:
+        with self._turns.within(max(1.0, PATIENCE - waited)):
             if self._db is None or not self._db.open:
                 db = pymysql.connect(**{**_OPTIONS, **self._options})
                 try:
@@ -302,7 +309,7 @@ class _Place:
 
     def close(self) -> None:
         """Close the connection."""
-        with self._turn:
+        with self._turns.within(PATIENCE):
             if self._db is not None and self._db.open:
                 _drop(self._db)
 

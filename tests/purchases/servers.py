@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from batch.postgres_server import Postgres, pgserver, psycopg
@@ -22,21 +21,6 @@ from batch.postgres_server import Postgres, pgserver, psycopg
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _PORT = 6432
 _WITHIN = 30.0
-
-
-@contextmanager
-def hanging(postgres: Postgres) -> Generator[None]:
-    """Let every process of a server stand still, as on a machine that hangs."""
-    server = postgres.server.get_postmaster_info().process
-    processes = [server, *server.children(recursive=True)]
-    for process in processes:
-        process.suspend()
-    try:
-        yield
-    finally:
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
 
 
 def kill(server: Any) -> None:

@@ -7,8 +7,7 @@ so and what to do, within 30 seconds.
 from __future__ import annotations
 
 import secrets
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +21,8 @@ from muybridge_protocol.records.tasks import Task
 
 from .kits import OnPostgres
 from .racer import order_of
+from .refusals import refused
+from .suspended import suspended
 
 servers = pytest.importorskip("purchases.servers")
 if TYPE_CHECKING:
@@ -32,34 +33,11 @@ if TYPE_CHECKING:
 NOON = 1_772_366_400.0
 HOUR = 3600.0
 ACCEPTED = Outcome(state=State.ACCEPTED, task=Task(id="T"))
-TOLD = r"Nothing (more )?is sent\. Make the database reachable and writable"
 
 
 def spent(store: Store) -> int:
     """Return how many creates count as spent."""
     return int(store.spent()[Measure.CREATES] or 0)
-
-
-def refused(*uses: Callable[[], object]) -> None:
-    """Use a store in several threads: each is refused, and told what to do, within 30 seconds."""
-    told: list[Exception] = []
-
-    def run(use: Callable[[], object]) -> None:
-        try:
-            use()
-        except StoreUnusable as error:
-            told.append(error)
-
-    threads = [threading.Thread(target=run, args=(use,), daemon=True) for use in uses]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive(), "it waits for more than 30 seconds"
-    assert len(told) == len(uses)
-    for error in told:
-        with pytest.raises(StoreUnusable, match=TOLD):
-            raise error
 
 
 @pytest.fixture
@@ -99,7 +77,7 @@ def test_a_server_that_hangs(
         for name in ("patience with a database", "patience with BEGIN"):
             monkeypatch.setattr(*moments.constant(name), limit)
     bought = store.arm(order_of())
-    with servers.hanging(postgres):
+    with suspended(postgres.server.get_postmaster_info().pid):
         refused(
             *[lambda: store.arm(order_of())] * 6,
             lambda: store.conclude(bought.key, Outcome(state=State.RELEASED)),

@@ -1,4 +1,4 @@
-"""Whether a database keeps the promises of a store: a test suite to inherit, for `Database`s.
+"""Whether a database keeps the promises of a store: a test suite for its `Database` to pass.
 
     class TestMyDatabase(StoreConformance):
         def make_database(self):

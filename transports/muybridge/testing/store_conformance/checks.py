@@ -115,22 +115,22 @@ class StoreChecks:
 
     def smoke(self) -> None:
         """Buy once, and let every exception propagate."""
-        database, store = self.made()
+        database, store = self._made()
         SMOKE.require(not database.exists(), "no tables before the first purchase", "tables")
         bought = store.arm(order("once smoke"))
         SMOKE.require(database.exists(), "tables", "none after the first purchase")
         store.conclude(bought.key, accepted("T"))
-        found = self.reopened(database).named("a", "once smoke")
+        found = self._reopened(database).named("a", "once smoke")
         SMOKE.require(found and found.task == "T", "the name leads to task T", found)
 
     # Stores
 
-    def made(self) -> tuple[Database, Store]:
+    def _made(self) -> tuple[Database, Store]:
         """Return a new database, and a store in it."""
         database = self.make_database()
         return database, self._open.enter_context(Store(database))
 
-    def reopened(self, database: Database, now: float | None = None) -> Store:
+    def _reopened(self, database: Database, now: float | None = None) -> Store:
         """Return a store in the same database, as in another process, at *now*."""
         clock = None if now is None else f"{now:.3f}"
         return self._open.enter_context(Store(self.reopen(database, clock)))
@@ -138,7 +138,7 @@ class StoreChecks:
     # Processes
 
     @contextmanager
-    def living(self, act: Callable[[], object]) -> Generator[int]:
+    def _living(self, act: Callable[[], object]) -> Generator[int]:
         """Fork a process that calls *act*, and then lives until the context ends."""
         done_reading, done_writing = os.pipe()
         child = _fork()
@@ -161,12 +161,12 @@ class StoreChecks:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
-    def killed_after(self, act: Callable[[], object]) -> None:
+    def _killed_after(self, act: Callable[[], object]) -> None:
         """Let a process call *act*, and kill it."""
-        with self.living(act):
+        with self._living(act):
             pass
 
-    def race(
+    def _race(
         self,
         database: Database,
         act: Callable[[Store, Random], Any],
@@ -185,7 +185,7 @@ class StoreChecks:
             is_created: Whether they find the tables.
         """
         if is_created:
-            self.reopened(database).account(str)
+            self._reopened(database).account(str)
         children = [
             _Child(self._racing(database, act, number, now, warm=is_created))
             for number, now in enumerate(clocks)

@@ -46,7 +46,7 @@ class Durability(StoreChecks):
 
     def test_a_killed_process_has_recorded_what_it_was_about_to_send(self) -> None:
         """What a process has armed, every later one finds."""
-        database, store = self.made()
+        database, store = self._made()
 
         def act() -> None:
             mine = Store(self.reopen(database))
@@ -54,8 +54,8 @@ class Durability(StoreChecks):
             mine.conclude("killed", accepted("T"))
             mine.arm(order(), key="sending")
 
-        self.killed_after(act)
-        for user in (store, self.reopened(database)):
+        self._killed_after(act)
+        for user in (store, self._reopened(database)):
             found = {one.key: one.state for one in user.purchases()}
             DURABLE.equal(found, {"killed": State.ACCEPTED, "sending": State.ARMED})
             named = user.named("a", "once killed")
@@ -63,7 +63,7 @@ class Durability(StoreChecks):
 
     def test_a_process_killed_within_a_transaction_leaves_nothing(self) -> None:
         """Neither rows nor locks."""
-        database, store = self.made()
+        database, store = self._made()
         bought = store.arm(order("once x"))
         store.limit("", Budget(creates=2))
         unfinished: list[object] = []
@@ -76,7 +76,7 @@ class Durability(StoreChecks):
             # The context does not end: the process is killed within it.
             unfinished.append(transaction)
 
-        self.killed_after(act)
+        self._killed_after(act)
         try:
             store.arm(order())
         except StoreUnusable as error:
@@ -87,7 +87,7 @@ class Durability(StoreChecks):
     @promises("shows_syncs", of=StoreCapabilities)
     def test_a_purchase_is_on_the_disk_before_it_is_sent(self) -> None:
         """Each file that was written is synced, and each folder in which names have changed."""
-        database, store = self.made()
+        database, store = self._made()
         store.arm(order())
         files = [Path(os.path.realpath(file)) for file in self.files(database)]
         SYNCED.require(files, "files that `strace` can watch (`files`)", "none")
@@ -101,13 +101,13 @@ class Durability(StoreChecks):
 
     def test_an_older_copy_is_noticed(self) -> None:
         """It lacks the last purchase that this process has committed. So is another store."""
-        database, store = self.made()
+        database, store = self._made()
         store.arm(order())
         restore = self.backup(database)
         store.arm(order("once x"))
         restore()
         _must_refuse(store, "an older copy")
-        database, store = self.made()
+        database, store = self._made()
         store.arm(order())
         with self.reopen(database).transaction() as rows:
             rows.run("UPDATE muybridge_store SET salt = :salt", salt="another")
@@ -116,12 +116,12 @@ class Durability(StoreChecks):
     @promises("notices_copies_later", of=StoreCapabilities)
     def test_an_older_copy_is_noticed_by_a_later_process(self) -> None:
         """On the machine that has used the newer one."""
-        database, store = self.made()
+        database, store = self._made()
         store.arm(order())
         restore = self.backup(database)
         store.arm(order("once x"))
         restore()
-        _must_refuse(self.reopened(database), "an older copy")
+        _must_refuse(self._reopened(database), "an older copy")
 
 
 def _must_refuse(store: Store, what: str) -> None:

@@ -21,7 +21,7 @@ class Owners(StoreChecks):
 
     def test_a_dead_sender_is_buried_and_a_living_one_is_not(self) -> None:
         """What a dead process was sending is ambiguous, and only that."""
-        database, store = self.made()
+        database, store = self._made()
         if database.leases:
             self._by_the_clock(database)
             return
@@ -30,7 +30,7 @@ class Owners(StoreChecks):
         def arm() -> None:
             Store(self.reopen(database)).arm(order("once x"))
 
-        with self.living(arm):
+        with self._living(arm):
             swept = store.sweep()
             ALIVE.require(swept == 0, "nobody is buried while both live", f"{swept} purchases")
         swept = store.sweep()
@@ -40,12 +40,12 @@ class Owners(StoreChecks):
         self._decide(store)
 
     def _by_the_clock(self, database: Database) -> None:
-        sender = self.reopened(database, _NOON)
+        sender = self._reopened(database, _NOON)
         sender.arm(order("once x"), lasts=_LASTS)
-        soon = self.reopened(database, _NOON + _LASTS)
+        soon = self._reopened(database, _NOON + _LASTS)
         swept = soon.sweep()
         ALIVE.require(swept == 0, "nobody is buried while it may be sending", f"{swept} purchases")
-        later = self.reopened(database, _NOON + _LASTS + soon.send_within + 1)
+        later = self._reopened(database, _NOON + _LASTS + soon.send_within + 1)
         later.arm(order())
         swept = later.sweep()
         BURIED.require(swept == 1, "the purchase whose time is over is ambiguous", swept)
@@ -61,7 +61,7 @@ class Owners(StoreChecks):
 
     def test_the_items_of_a_dead_worker_are_free_and_those_of_a_living_one_are_not(self) -> None:
         """And a worker that was declared dead takes no step any more."""
-        database, store = self.made()
+        database, store = self._made()
         batch = store.begin_batch("b", _NEW)
         if database.leases:
             self._items_by_the_clock(database, batch)
@@ -70,7 +70,7 @@ class Owners(StoreChecks):
         def take() -> None:
             Store(self.reopen(database)).take(batch, Stage.QUEUED)
 
-        with self.living(take):
+        with self._living(take):
             store.free_items()
             [item] = store.items(batch)
             ALIVE.require(
@@ -80,14 +80,14 @@ class Owners(StoreChecks):
         self._free(store, batch)
 
     def _items_by_the_clock(self, database: Database, batch: int) -> None:
-        worker = self.reopened(database, _NOON)
+        worker = self._reopened(database, _NOON)
         worker.register(_LEASE)
         worker.take(batch, Stage.QUEUED)
-        soon = self.reopened(database, _NOON + _LEASE - 1)
+        soon = self._reopened(database, _NOON + _LEASE - 1)
         soon.free_items()
         [item] = soon.items(batch)
         ALIVE.require(item.stage is Stage.CLAIMED, "the item of a living worker is its own", item)
-        later = self.reopened(database, _NOON + _LEASE + 1)
+        later = self._reopened(database, _NOON + _LEASE + 1)
         later.free_items()
         self._free(later, batch)
         for step in (worker.renew, lambda: worker.arm(order())):

@@ -48,7 +48,7 @@ class Races(StoreChecks):
 
     def test_a_name_is_paid_for_once(self) -> None:
         """Threads of several processes race for names that refusals free again and again."""
-        database, store = self.made()
+        database, store = self._made()
         names = [f"once {n}" for n in range(5)]
 
         def buy(store: Store, chance: Random) -> list[str]:
@@ -66,7 +66,7 @@ class Races(StoreChecks):
                         paid.append(name)
             return paid
 
-        paid = Counter(name for one in self.race(database, buy, lesson=NAMES) for name in one)
+        paid = Counter(name for one in self._race(database, buy, lesson=NAMES) for name in one)
         NAMES.require(max(paid.values(), default=0) <= 1, "each name is paid for once", paid)
         held = Counter(one.name for one in store.purchases(State.ARMED, State.ACCEPTED))
         NAMES.require(max(held.values(), default=0) <= 1, "each name is held once", held)
@@ -74,11 +74,11 @@ class Races(StoreChecks):
     def test_a_budget_is_used_up_and_not_exceeded(self) -> None:
         """One that all know, and one of each process that counts everybody."""
         for stored in (True, False):
-            database, store = self.made()
+            database, store = self._made()
             budget = Budget(creates=_MOST)
             if stored:
                 store.limit("", budget)
-            armed = sum(self.race(database, _limited([] if stored else [budget])))
+            armed = sum(self._race(database, _limited([] if stored else [budget])))
             BUDGETS.require(armed == _MOST, f"{_MOST} creates in all", armed)
             spent = store.spent()[Measure.CREATES]
             BUDGETS.require(spent == armed, f"{armed} spent", spent)
@@ -86,16 +86,16 @@ class Races(StoreChecks):
     def test_midnight_and_the_end_of_a_month(self) -> None:
         """Who arms before midnight and who arms after it see each other."""
         for per, most in _PERIODS:
-            database, _ = self.made()
+            database, _ = self._made()
             clocks = (MIDNIGHT - 0.01, MIDNIGHT) * (PROCESSES // 2)
             budget = Budget(creates=1, per=per)
-            armed = sum(self.race(database, _limited([budget]), clocks=clocks))
+            armed = sum(self._race(database, _limited([budget]), clocks=clocks))
             BUDGETS.require(armed == most, f"{most} a {per or 'budget'}", armed)
 
     def test_conclusions_repeated_and_late(self) -> None:
         """A late response reaches its own purchase, whoever has decided meanwhile."""
-        database, store = self.made()
-        other = self.reopened(database)
+        database, store = self._made()
+        other = self._reopened(database)
         first = store.arm(order("once x"))
         other.conclude(first.key, UNKNOWN_END)
         for _ in range(2):
@@ -106,7 +106,7 @@ class Races(StoreChecks):
         second = store.arm(order("once y"))
         store.conclude(second.key, UNKNOWN_END)
         later = second.armed_at + DAY
-        self.reopened(database, later).decide(second.key, Choice.RESUBMIT, wall=later)
+        self._reopened(database, later).decide(second.key, Choice.RESUBMIT, wall=later)
         third = other.arm(order("once y"))
         store.conclude(second.key, accepted("U"))
         other.conclude(third.key, accepted("V"))
@@ -119,18 +119,18 @@ class Races(StoreChecks):
 
     def test_a_task_belongs_to_one_purchase(self) -> None:
         """However many responses name it at the same moment."""
-        database, _ = self.made()
+        database, _ = self._made()
 
         def buy(store: Store, _: Random) -> State:
             return store.conclude(store.arm(order()).key, accepted("T")).state
 
-        states = Counter(self.race(database, buy, lesson=TASKS))
+        states = Counter(self._race(database, buy, lesson=TASKS))
         expected = {State.ACCEPTED: 1, State.AMBIGUOUS: PROCESSES * THREADS - 1}
         TASKS.require(states == expected, f"{expected}", states)
 
     def test_an_item_is_taken_once(self) -> None:
         """However many look for one at the same moment."""
-        database, store = self.made()
+        database, store = self._made()
         items = [NewItem(stem=f"{n}", family="f", body="{}") for n in range(_ITEMS)]
         batch = store.begin_batch("b", items)
 
@@ -146,13 +146,13 @@ class Races(StoreChecks):
                         mine.append(item.number)
 
         store.register(600)
-        taken = Counter(number for one in self.race(database, take) for number in one)
+        taken = Counter(number for one in self._race(database, take) for number in one)
         expected = dict.fromkeys(range(1, _ITEMS + 1), 1)
         ITEMS.require(taken == expected, "each item is taken once", taken)
 
     def test_everything_at_once(self) -> None:
         """Steps and decisions of any order, under any tags: none fails, and the sums are right."""
-        database, store = self.made()
+        database, store = self._made()
         tags = ("a", "b", "c")
 
         def buy(store: Store, chance: Random) -> None:
@@ -169,7 +169,7 @@ class Races(StoreChecks):
                     with suppress(CannotDecide):
                         store.decide(bought.key, chance.choice((Choice.RELEASE, Choice.ABANDON)))
 
-        self.race(database, buy)
+        self._race(database, buy)
         for tag in ("", *tags):
             counted = NOTHING
             for one in store.purchases():
