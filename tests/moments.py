@@ -281,6 +281,8 @@ CONSTANTS: Mapping[str, str] = {
     "sidecars written at once": "muybridge.batch.sidecars:_AT_ONCE",
     "names tried in a bucket": "muybridge.batch.stores.s3:_NAMES",
     "largest object": "muybridge.batch.stores.s3:_LARGEST",
+    "patience with BEGIN": "muybridge.purchases.postgres:_ANSWERS",
+    "patience with a database": "muybridge.purchases.postgres:PATIENCE",
     "silence of a database": "muybridge.batch.postgres.connecting:SILENCE",
     "settings of a connection": "muybridge.batch.postgres.connecting:LIMITS",
     "longest idle time": "muybridge.wire.network:LONGEST_IDLE",

@@ -127,6 +127,7 @@ def test_quoted_code(page: Path) -> None:
     modules = [wire / f"{name}.py" for name in ("transport", "async_transport", "httpx2_transport")]
     examples = ROOT / "tests" / "testing"
     modules += [examples / f"{name}.py" for name in ("on_pycurl", "on_aiohttp")]
+    modules.append(ROOT / "tests" / "purchases" / "on_mariadb.py")
     code = "\n".join(module.read_text(encoding="utf-8") for module in modules)
     assert [quote for quote in quotes if quote not in code] == []
 

@@ -26,7 +26,10 @@ YOUNG: Final = (
     "muybridge.testing.scripted_server",
     "muybridge.testing.conformance",
     "muybridge.testing.journal_conformance",
+    "muybridge.testing.store_conformance",
     "muybridge.batch.port",
+    "muybridge.purchases.port",
+    "muybridge.purchases.words",
     "muybridge.wire.building",
 )
 """Modules that are public but not yet in the table of stable ones."""

@@ -131,6 +131,7 @@ _ALL = (
             "muybridge.purchases.sqlite",
             "muybridge.purchases.steps",
             "muybridge.purchases.store",
+            "muybridge.purchases.turns",
         ),
         ("tests/purchases",),
         sample=60,

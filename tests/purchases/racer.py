@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -54,16 +55,21 @@ class Service:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def post(self, prompt: str) -> str | None:
-        """Return a task's id, or None for a 429."""
+    def post(self, prompt: str, key: str = "") -> str | None:
+        """Return a task's id, or None for a 429. The *key* is noted."""
         with self._path.open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             before = [json.loads(line) for line in file]
             tries = sum(line["prompt"] == prompt for line in before)
             task = None if tries < REFUSALS else f"T{len(before)}"
-            file.write(json.dumps({"prompt": prompt, "task": task}) + "\n")
+            file.write(json.dumps({"prompt": prompt, "task": task, "key": key}) + "\n")
         return task
+
+    def task_of(self, key: str) -> str | None:
+        """Return the task of the POST of a purchase, or None if it created none."""
+        told = map(json.loads, self._path.read_text().splitlines())
+        return next((line["task"] for line in told if line["key"] == key), None)
 
     def accepted(self) -> dict[str, list[str]]:
         """Return the tasks of each prompt."""
@@ -114,7 +120,14 @@ def race(
     """
     counted: Counter[str] = Counter()
     broken: list[BaseException] = []
-    act = {"names": names, "budget": budget, "decisions": decisions, "mixed": mixed}[what]
+    acts = {
+        "names": names,
+        "budget": budget,
+        "decisions": decisions,
+        "mixed": mixed,
+        "market": market,
+    }
+    act = acts[what]
 
     def work(thread: int) -> None:
         chance = random.Random(f"{seed} {thread}")  # noqa: S311  order, not secrets
@@ -240,6 +253,71 @@ def mixed(
             store.limit(chance.choice(("a", "")), Budget(creates=10**6))
             store.sweep()
         counted["steps"] += 1
+
+
+TAGS = ("red", "green", "blue")
+
+
+def tags_of(number: int) -> tuple[str, ...]:
+    """Return the tags of a prompt: every combination comes up."""
+    return tuple(tag for bit, tag in enumerate(TAGS) if number >> bit & 1)
+
+
+def market(
+    store: Store, service: Service, chance: random.Random, counted: Counter[str], *, most: int
+) -> None:
+    """Create each of so many prompts once, within budgets, while responses are lost.
+
+    In between, people decide, and the store is swept and pruned.
+    """
+    for n in chance.sample(range(most), most):
+        with suppress(Exceeded):
+            _create_or_lose(store, service, chance, n, Budget(creates=most))
+        if chance.random() < 0.2:
+            store.sweep()
+        if chance.random() < 0.2:
+            counted["pruned"] += sum(store.prune(time.time()).removed.values())
+        if chance.random() < 0.3:
+            counted["decided"] += settle(store, service, chance)
+
+
+def _create_or_lose(
+    store: Store, service: Service, chance: random.Random, number: int, budget: Budget
+) -> None:
+    """Arm, send and conclude; again after a 429, whose response may be lost as well."""
+    prompt = name = f"prompt {number}"
+    order = order_of(name, *tags_of(number))
+    while True:
+        try:
+            bought = store.arm(order, budgets=[budget] * chance.randint(0, 1))
+        except NameHeld:
+            return
+        task = service.post(prompt, bought.key)
+        outcome = Outcome(state=State.RELEASED, reason="429")
+        if task is not None:
+            outcome = Outcome(state=State.ACCEPTED, task=Task(id=task))
+        if chance.random() < 0.2:
+            store.conclude(bought.key, Outcome(state=State.AMBIGUOUS, reason="lost"))
+            if chance.random() < 0.5:  # a person may have decided
+                with suppress(LookupError):  # and it may have been pruned
+                    store.conclude(bought.key, outcome)
+            return
+        store.conclude(bought.key, outcome)
+        if task is not None:
+            return
+
+
+def settle(store: Store, service: Service, chance: random.Random | None = None) -> int:
+    """Decide about what is ambiguous, as the service's books say, and return how often."""
+    count = 0
+    for one in store.purchases(State.AMBIGUOUS):
+        task = service.task_of(one.key)
+        choices = [Choice.RELEASE] if task is None else [Choice.ADOPT, Choice.ABANDON]
+        choice = choices[-1] if chance is None else chance.choice(choices)
+        with suppress(CannotDecide, LookupError):  # somebody else has decided, and has pruned it
+            store.decide(one.key, choice, task if choice is Choice.ADOPT else None)
+            count += 1
+    return count
 
 
 def _decide(store: Store, key: str, chance: random.Random) -> None:

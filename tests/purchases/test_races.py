@@ -28,7 +28,7 @@ from muybridge_protocol.purchases import (
 )
 from processes import Nursery
 
-from .racer import THREADS, Service, let_time_pass, order_of
+from .racer import TAGS, THREADS, Service, let_time_pass, order_of, settle, tags_of
 
 PROCESSES = 4
 
@@ -115,6 +115,33 @@ def test_everything_at_once(
             assert (state is State.ACCEPTED) == (item.stage is Stage.SUBMITTED)
     tasks = [one.task for one in bought if one.task is not None]
     assert len(tasks) == len({*tasks})
+
+
+@pytest.mark.parametrize("most", [8, pytest.param(80, marks=pytest.mark.nightly)])
+def test_names_and_budgets_while_responses_are_lost(
+    nurseries: list[Nursery], store: Store, place: str, tmp_path: Path, most: int
+) -> None:
+    """Nobody sees a deadlock, and nothing is accepted twice or beyond a budget.
+
+    Every create is armed anew after each of three 429s. People decide about lost responses, late
+    ones arrive before or after that, and the store is swept and pruned all the time.
+    """
+    limits = {"": most - 2, TAGS[0]: most // 2 - 2, TAGS[1]: most}
+    for tag, limit in limits.items():
+        store.limit(tag, Budget(creates=limit))
+    service = Service(tmp_path / "service")
+    order = {"what": "market", "place": place, "service": f"{tmp_path}/service", "most": most}
+    for _ in range(2):  # what was released by a person is wanted again
+        at_once(nurseries, **order)
+    assert list(store.purchases(State.ARMED)) == []
+    settle(store, service)
+    accepted = service.accepted()
+    assert all(len(tasks) == 1 for tasks in accepted.values()), accepted
+    for tag in ("", *TAGS):
+        count = sum(not tag or tag in tags_of(int(one.split()[1])) for one in accepted)
+        assert store.spent(tag)[Measure.CREATES] == count, tag
+        assert count <= limits.get(tag, most), tag
+    assert len(accepted) > most // 2
 
 
 def test_kills(nurseries: list[Nursery], store: Store, place: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from decimal import Decimal, localcontext
+from random import Random
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ from muybridge.purchases import (
     TaskTaken,
     open_store,
 )
+from muybridge.purchases import steps as steps_of_store
+from muybridge.purchases import store as store_itself
 from muybridge.purchases.schema import UPGRADES, VERSION
 from muybridge.purchases.steps import INSERT, written
 from muybridge.purchases.store import NewItem
@@ -543,3 +546,42 @@ def test_an_upgrade_is_whole_and_on_request(store: Store, monkeypatch: pytest.Mo
     store.arm(order())
     with store.database.reading() as rows:
         assert rows.run("SELECT x FROM muybridge_more") == []
+
+
+def test_two_responses_with_the_same_long_id(store: Store, place: str) -> None:
+    """An id of 1,024 characters of four bytes is recorded, found, and belongs to one purchase."""
+    chance = Random("an id")  # noqa: S311  not a secret; and nothing that compresses
+    task = "".join(chr(chance.randrange(0x20000, 0x2A000)) for _ in range(1024))
+    first, second = store.arm(order("once x")), store.arm(order())
+    store.conclude(first.key, accepted(task))
+    after = store.conclude(second.key, accepted(task))
+    assert (after.state, after.candidate) == (State.AMBIGUOUS, task)
+    with open_store(place) as other:
+        found = other.named("a", "once x")
+        assert found is not None
+        assert found.task == task
+
+
+def test_a_newer_version_upgrades_a_store_in_use(
+    store: Store, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older program sends nothing more, and what it was sending is not lost."""
+    bought = store.arm(order("once x"))
+    steps: Any = UPGRADES
+    monkeypatch.setitem(steps, VERSION, ["CREATE TABLE muybridge_newer (x text)"])
+    with open_store(place) as newer:
+        with monkeypatch.context() as patched:
+            for module in (steps_of_store, store_itself):
+                patched.setattr(module, "VERSION", VERSION + 1)
+            newer.upgrade()
+            assert newer.spent()[Measure.CREATES] == 1
+        for use in (lambda: store.arm(order()), lambda: store.conclude(bought.key, accepted("T"))):
+            with pytest.raises(StoreUnusable, match=r"Nothing is sent\. Upgrade muybridge"):
+                use()
+        with monkeypatch.context() as patched:  # the older program is upgraded as well
+            for module in (steps_of_store, store_itself):
+                patched.setattr(module, "VERSION", VERSION + 1)
+            store.record_late()
+            found = newer.named("a", "once x")
+            assert found is not None
+            assert found.task == "T"

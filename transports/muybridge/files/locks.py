@@ -21,6 +21,9 @@ if sys.platform == "win32":
             file.seek(position)
         return True
 
+    def check_record_locks(file: BinaryIO) -> None:
+        """Do nothing: here, `lock` uses the locks that SQLite uses."""
+
     def is_locked(file: BinaryIO) -> bool:
         """Whether another process has locked *file*, or looks at it now. Close it afterwards."""
         return not lock(file)
@@ -35,6 +38,20 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def check_record_locks(file: BinaryIO) -> None:
+        """Check that the disk of *file*, which nobody has locked, has the locks that SQLite uses.
+
+        SQLite takes a disk that refuses them for one on which others are writing.
+
+        Raises:
+            OSError: It does not.
+        """
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_UN)
+        except (BlockingIOError, PermissionError):
+            pass  # somebody looks at it: the disk can lock
 
     def is_locked(file: BinaryIO) -> bool:
         """Whether another process has locked *file*. Close it afterwards."""

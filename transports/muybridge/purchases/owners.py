@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 from typing import BinaryIO
 
-from muybridge.files.locks import lock
+from muybridge.files.locks import check_record_locks, lock
 from muybridge.signals import ignoring_errors
 
 
@@ -64,6 +64,7 @@ class Owners:
             number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             file = os.fdopen(number, "r+b", buffering=0)
             try:
+                check_record_locks(file)
                 # Another process may have looked at it, and removed it, before it was locked.
                 is_mine = lock(file) and path.exists()
             except BaseException:  # a disk that cannot lock

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-import threading
+import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -23,6 +23,7 @@ from muybridge.batch.postgres.connecting import LIMITS, Connection, connect, nam
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.steps import REPLACED
+from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows
 from muybridge_protocol.records.json import readable
 
@@ -35,7 +36,18 @@ WORDS: Final[Mapping[str, str]] = {
     "skip_locked": "FOR UPDATE SKIP LOCKED",
 }
 PARTS: Final = 8
+PATIENCE: Final = 24.0
+"""Seconds for a transaction, from the wait for its turn to its COMMIT."""
+_LEAST: Final = 2.0
+_ANSWERS: Final = 8.0
+"""Seconds in which a server must answer to BEGIN, which waits for no lock."""
+_ENDS: Final = 4.0
+"""Seconds in which it must answer to COMMIT or ROLLBACK, at least."""
 _CREATING: Final = 0x6D757970
+# Not by to_regclass: behind a pooler, the same server process may remember that there was none.
+_TABLE: Final = (
+    "SELECT 1 FROM pg_class WHERE relname = 'muybridge_store' AND pg_table_is_visible(oid)"
+)
 _SETTINGS: Final = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in LIMITS.items())
 _BEGIN: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED{_SETTINGS}".encode()
 _BEGIN_READING: Final = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_SETTINGS}".encode()
@@ -80,7 +92,7 @@ class PostgresDatabase:
     def exists(self) -> bool:
         """Whether there are tables."""
         with self.reading() as rows:
-            return rows.run("SELECT to_regclass('muybridge_store')")[0][0] is not None
+            return bool(rows.run(_TABLE))
 
     def create(self, statements: Sequence[str], salt: str) -> None:
         """Create the tables, all or none of them, unless they exist."""
@@ -88,18 +100,20 @@ class PostgresDatabase:
             return
         with self.transaction() as rows:
             rows.run(f"SELECT pg_advisory_xact_lock({_CREATING})")
-            if rows.run("SELECT to_regclass('muybridge_store')")[0][0] is None:
+            if not rows.run(_TABLE):
                 for statement in statements[:-1]:
                     rows.run(statement)
                 rows.run(statements[-1], salt=salt)
 
     @contextmanager
-    def transaction(self, *, waited: float = 0.0) -> Generator[PostgresRows]:  # noqa: ARG002  the server limits it
+    def transaction(self, *, waited: float = 0.0) -> Generator[PostgresRows]:
         """Begin a transaction. It is durable when the context ends without an error."""
-        with self._telling(), self._writing.begun(_BEGIN) as db:
+        patience = max(_LEAST, PATIENCE - waited)
+        with self._telling(), self._writing.begun(_BEGIN, patience) as db:
             rows = PostgresRows(db, self._texts)
             yield rows
             rows.is_ending = True
+            db.ends = max(db.ends, time.monotonic() + _ENDS)
             self.end(db)
 
     def end(self, db: Connection) -> None:
@@ -111,7 +125,7 @@ class PostgresDatabase:
     @contextmanager
     def reading(self) -> Generator[PostgresRows]:
         """Begin to read."""
-        with self._telling(), self._reading.begun(_BEGIN_READING) as db:
+        with self._telling(), self._reading.begun(_BEGIN_READING, PATIENCE) as db:
             yield PostgresRows(db, self._texts)
 
     def owner(self) -> str:
@@ -141,6 +155,10 @@ class PostgresDatabase:
             yield
         except _CONFLICTS as error:
             raise Conflict from error
+        except TimeoutError as error:
+            raise StoreUnusable(
+                f"{self._place} is busy. Nothing is sent. Run again later."
+            ) from error
         except psycopg.errors.UndefinedTable as error:
             raise StoreUnusable(f"{self._place} {REPLACED}") from error
         except psycopg.Error as error:
@@ -196,21 +214,32 @@ class _Place:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._turn = threading.Lock()
+        self._turns = Turns()
         self._db: Connection | None = None
 
     @contextmanager
-    def begun(self, begin: bytes) -> Generator[Connection]:
-        """Begin a transaction, which ends with the context: undone, unless it was committed."""
-        with self._turn:
-            db = self._begin(begin)
+    def begun(self, begin: bytes, patience: float) -> Generator[Connection]:
+        """Begin a transaction, which ends with the context: undone, unless it was committed.
+
+        Args:
+            begin: What begins it.
+            patience: Seconds that it may take.
+
+        Raises:
+            TimeoutError: Other threads have used the connection all the time.
+        """
+        with self._turns.within(patience) as left:
+            ends = time.monotonic() + max(_LEAST, left)
+            db = self._begin(begin, ends)
+            db.ends = ends
             try:
                 yield db
             finally:
                 _undo(db)
 
-    def _begin(self, begin: bytes) -> Connection:
+    def _begin(self, begin: bytes, ends: float) -> Connection:
         if self._db is not None and not self._db.closed:
+            self._db.ends = min(ends, time.monotonic() + _ANSWERS)
             try:
                 self._db.execute(begin, prepare=False)
             except (psycopg.OperationalError, psycopg.InterfaceError):
@@ -218,13 +247,13 @@ class _Place:
             else:
                 return self._db
         with _telling_unusable():
-            self._db = connect(self._url)
+            self._db = connect(self._url, ends)
         self._db.execute(begin, prepare=False)
         return self._db
 
     def close(self) -> None:
         """Close the connection."""
-        with self._turn:
+        with self._turns.within(PATIENCE):
             if self._db is not None:
                 self._db.close()
 
@@ -233,6 +262,7 @@ def _undo(db: Connection) -> None:
     """End a transaction without a change, if it goes on. If that fails, close the connection."""
     if db.closed or db.info.transaction_status is psycopg.pq.TransactionStatus.IDLE:
         return
+    db.ends = time.monotonic() + _ENDS
     try:
         db.execute("ROLLBACK", prepare=False)
     except psycopg.Error:

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -26,11 +26,13 @@ from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.owners import Owners
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.steps import REPAIR, REPLACED
+from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows
 from muybridge.signals import ignoring_errors, raised_by_handler
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 28.0
 """Seconds to wait for other processes that are writing."""
+_LEAST: Final = 0.1
 APPLICATION: Final = 0x6D757970  # "muyp"
 WORDS: Final[Mapping[str, str]] = {
     "now": "((julianday('now') - 2440587.5) * 86400.0)",
@@ -62,6 +64,7 @@ _ADVICE: Final = {
     "locking protocol": _DISK,
     "not permitted": _DISK,
     "not supported": _DISK,
+    "not implemented": _DISK,
     "full": _ROOM,
     "space": _ROOM,
     "disk I/O": _ROOM,
@@ -99,7 +102,7 @@ class SqliteDatabase:
 
     def begin(self) -> None:
         """Begin as an owner that nothing waits for: at first, and again in a forked child."""
-        self._turn = threading.Lock()
+        self._turns = Turns()
         self._naming = threading.Lock()
         self._owners = Owners(self.path.with_name(f"{self.path.name}.owners"))
 
@@ -133,9 +136,12 @@ class SqliteDatabase:
     @contextmanager
     def transaction(self, *, waited: float = 0.0) -> Generator[SqliteRows]:
         """Begin a transaction. It is on the disk when the context ends without an error."""
-        patience = max(0.1, self._patience - waited)
         # Threads take turns here, because those that wait for SQLite's lock are not served in turn.
-        with self._turn, self._telling(), self._opened(patience) as db:
+        with (
+            self._telling(),
+            self._turn(max(_LEAST, self._patience - waited)) as left,
+            self._opened(max(_LEAST, left)) as db,
+        ):
             db.execute("BEGIN IMMEDIATE")
             try:
                 rows = SqliteRows(db, self._texts)
@@ -193,6 +199,15 @@ class SqliteDatabase:
         return self.path.exists()
 
     @contextmanager
+    def _turn(self, seconds: float) -> Generator[float]:
+        with ExitStack() as stack:
+            try:
+                left = stack.enter_context(self._turns.within(seconds))
+            except TimeoutError as error:
+                raise StoreUnusable(f"{self.path} is locked. {_ADVICE['locked']}") from error
+            yield left
+
+    @contextmanager
     def _opened(self, patience: float) -> Generator[sqlite3.Connection]:
         # SQLite would create a missing file.
         if not self.path.exists():
@@ -224,6 +239,9 @@ class SqliteDatabase:
             if raised_by_handler(error):
                 raise
             known = error if isinstance(error, sqlite3.Error | OSError) else OSError(str(error))
+            name = str(getattr(error, "sqlite_errorname", ""))
+            if name.startswith("SQLITE_IOERR") and name.endswith("LOCK"):
+                known = OSError(f"locking protocol ({name})")
             said = sqlite.said_by(known, _ADVICE, "Nothing is sent.")
             raise StoreUnusable(f"{self.path}: {said}") from error
 

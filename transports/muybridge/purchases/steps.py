@@ -8,6 +8,7 @@ Each step has its own verdict. It sees the steps before it, and one that fails c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import attrs
@@ -54,6 +55,7 @@ from muybridge_protocol.purchases import (
 )
 from muybridge_protocol.purchases.purchase import called
 from muybridge_protocol.records.json import readable
+from muybridge_protocol.records.tasks import Task
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -307,7 +309,7 @@ class Transaction:
             return find_all(self.rows, {key})[key]
         found = self.rows.run(
             f"{SELECT} WHERE account = :account AND task = :task AND key <> :key",
-            account=account, task=task, key=purchase.key,
+            account=account, task=indexed(task), key=purchase.key,
         )  # fmt: skip
         return read(found[0]) if found else None
 
@@ -569,11 +571,23 @@ class _Sums:
 _OF_EXISTING: Final = (News, Withdrawal, Decision)
 _LISTS: Final = ("tags", "budgets")
 _TEXTS: Final = frozenset({"family", "model", "tier", "candidate", "reason", "owner", "account"})
+_LONGEST_INDEXED: Final = 500
+_SHORTENED: Final = "sha256:"
 SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM muybridge_purchases"
 INSERT: Final = (
     f"INSERT INTO muybridge_purchases ({', '.join(COLUMNS)}) VALUES (:{', :'.join(COLUMNS)}) "
     "ON CONFLICT DO NOTHING"
 )
+
+
+def indexed(task: str) -> str:
+    """Return what stands for the id *task* in rows: every database can index it.
+
+    PostgreSQL indexes no text of more than 2,704 bytes. The whole id is in the token.
+    """
+    if len(task) <= _LONGEST_INDEXED:
+        return task
+    return _SHORTENED + sha256(task.encode()).hexdigest()
 
 
 def read(row: Sequence[Any]) -> Purchase:
@@ -584,6 +598,9 @@ def read(row: Sequence[Any]) -> Purchase:
         columns[name] = tuple(filter(None, str(columns[name]).split("\n")))
     reply = columns["reply"]
     columns["reply"] = None if reply is None else bytes(reply)
+    task, token = columns["task"], columns["token"]
+    if task is not None and token is not None and str(task).startswith(_SHORTENED):
+        columns["task"] = Task.from_token(token).id
     return Purchase(**columns)
 
 
@@ -594,6 +611,8 @@ def written(purchase: Purchase) -> dict[str, Any]:
     for name in _LISTS:
         columns[name] = "\n".join(columns[name])  # tags are printable, and so have no line breaks
     columns["state"] = purchase.state.value
+    if purchase.task is not None:
+        columns["task"] = indexed(purchase.task)
     for name in _TEXTS:
         if columns[name] is not None:
             columns[name] = readable(columns[name], 2000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -77,18 +78,26 @@ def named(url: str) -> str:
     return f"postgresql://{host}/{readable(str(parts.get('dbname', '')), 200)}"
 
 
-def connect(url: str) -> Connection:
+def connect(url: str, ends: float = math.inf) -> Connection:
     """Return a connection to the database at *url*, whose commits are durable.
+
+    Args:
+        url: The database.
+        ends: When to give up, by the monotonic clock.
 
     Raises:
         JournalUnusable: It cannot be reached, is too old, or could lose what it has confirmed.
     """
     with telling(named(url)):
-        db = Connection.connect(
-            make_conninfo(**{**_DEFAULTS, **_parts(url)}),
-            autocommit=True,
-            prepare_threshold=None,
-        )
+        parts = {**_DEFAULTS, **_parts(url)}
+        if math.isfinite(ends):
+            # Each host has as long; libpq gives none less than 2 seconds, and 0 means for ever.
+            hosts = str(parts.get("host", "")).count(",") + 1
+            left = max(2, int((ends - time.monotonic()) / hosts))
+            asked = str(parts["connect_timeout"])
+            parts["connect_timeout"] = min(left, int(asked) or left) if asked.isdigit() else left
+        db = Connection.connect(make_conninfo(**parts), autocommit=True, prepare_threshold=None)
+    db.ends = ends
     try:
         with telling(named(url)):
             db.is_direct = _is_direct(db)
@@ -111,6 +120,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     patient: bool = False
     """Whether it waits as long as it takes."""
+    ends: float = math.inf
+    """When it waits no more, by the monotonic clock."""
     is_direct: bool = False
     """Whether the server itself is at the other end, and no pooler."""
 
@@ -118,11 +129,13 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         """Wait as psycopg does, but not for ever; then close the connection and raise."""
         if self.patient:
             return super().wait(gen, *rest, **more)
+        seconds = min(SILENCE, self.ends - time.monotonic())
         try:
-            return super().wait(_within(gen, SILENCE), *rest, **more)
+            return super().wait(_within(gen, seconds), *rest, **more)
         except _Silent:
             self.close()
-            raise psycopg.OperationalError(f"no response within {SILENCE:g} seconds") from None
+            told = f"no response within {max(seconds, 0):.2g} seconds"
+            raise psycopg.OperationalError(told) from None
 
     @contextmanager
     def waiting(self) -> Generator[None, None, None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import ssl
-import weakref
 from collections.abc import Generator, Iterator
 from typing import Any, ClassVar, cast
 
@@ -19,6 +18,7 @@ from muybridge.testing.conformance.lessons import (
     Lesson,
     NotConforming,
     named,
+    require_smoke,
 )
 from muybridge.testing.scripted_server import Script, ScriptedServer, in_words, serve
 from muybridge.wire.transport import Transport, TransportError, exchange
@@ -86,7 +86,7 @@ class Checks:
     ) -> Iterator[Transport]:
         """A transport that has passed the smoke check, in an environment without proxies."""
         without_proxies(monkeypatch)
-        self._require_smoke(request)
+        require_smoke(self, request)
         made = self.make_transport(client_context(authority()))
         yield made
         made.close()
@@ -100,7 +100,7 @@ class Checks:
         """One GET and one POST are answered; if not, nothing else is worth checking."""
         without_proxies(monkeypatch)
         try:
-            self._smoke()
+            self.smoke()
         except Exception as error:
             if not isinstance(error, NotConforming):
                 error.add_note(
@@ -110,7 +110,7 @@ class Checks:
                 )
             raise
 
-    def _smoke(self) -> None:
+    def smoke(self) -> None:
         """Exchange one GET and one POST, and let every exception propagate."""
         with (
             contextlib.closing(self.make_transport(client_context(authority()))) as made,
@@ -124,34 +124,6 @@ class Checks:
                 answer = (response.status, response.body)
                 expected = "a response of status 200 with the body b'{}'"
                 SMOKE.require(answer == (200, b"{}"), expected, response)
-
-    def _require_smoke(self, request: pytest.FixtureRequest) -> None:
-        """End a check in one line if the smoke check fails, which says why.
-
-        If the smoke check has not been selected, its failure must not go unnoticed.
-        """
-        suite = type(self)
-        if suite not in _SMOKE:
-            try:
-                self._smoke()
-            except Exception as error:  # noqa: BLE001  # test_smoke shows it
-                _SMOKE[suite] = f"{type(error).__module__}.{type(error).__qualname__}"
-            else:
-                _SMOKE[suite] = ""
-        if kind := _SMOKE[suite].removeprefix("builtins."):
-            told = f"the smoke check fails with {kind}: run {suite.__name__}::test_smoke first"
-            if any(
-                isinstance(item, pytest.Function)
-                and item.cls is suite
-                and item.originalname == "test_smoke"
-                for item in request.session.items
-            ):
-                pytest.skip(told)
-            pytest.fail(told, pytrace=False)
-
-
-_SMOKE: weakref.WeakKeyDictionary[type[Checks], str] = weakref.WeakKeyDictionary()
-"""What the smoke check of each suite raised, or "" if it passed."""
 
 
 def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:

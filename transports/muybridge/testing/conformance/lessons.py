@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from enum import Enum
-from typing import NoReturn, Protocol, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import attrs
 import pytest
@@ -29,7 +30,7 @@ class NotConforming(AssertionError):
 
     Attributes:
         given: The situation of the transport, such as what a server does.
-        capability: The capability that the transport may declare not to have, if there is one.
+        capability: How to declare that the transport does not have a capability, if it may.
     """
 
     def __init__(self, expected: str, found: object, why: str, look: str) -> None:
@@ -46,7 +47,7 @@ class NotConforming(AssertionError):
             "why": why,
             "look at": look,
             "or declare": self.capability
-            and f"Capabilities({self.capability}=False), if your library leaves no way to do it",
+            and f"{self.capability}, if your library leaves no way to do it",
         }
         return "".join(f"\n  {name:>10}: {said}" for name, said in lines.items() if said != "")
 
@@ -153,6 +154,11 @@ class Capabilities:
         hides_echoes: The key is in no log, not even if the server's response repeats it.
     """
 
+    subject: ClassVar[str] = "transport"
+    """What declares them."""
+    otherwise: ClassVar[str] = "declared"
+    """What the report says of a check that fails as it is declared."""
+
     keeps_alive: bool = True
     checks_connected_address: bool = True
     discards_unasked_replies: bool = True
@@ -166,20 +172,37 @@ class Capabilities:
     hides_echoes: bool = True
 
 
+class Declaration(Protocol):
+    """What a kind of subject declares: each fact is a field, and True by default."""
+
+    @property
+    def subject(self) -> str:
+        """What declares them."""
+        ...
+
+    @property
+    def otherwise(self) -> str:
+        """What the report says of a check that fails as it is declared."""
+        ...
+
+
 class _Declaring(Protocol):
     @property
-    def capabilities(self) -> Capabilities: ...
+    def capabilities(self) -> Declaration: ...
 
 
-def promises(name: str, *, decides: bool = True) -> Callable[[Check], Check]:
+def promises(
+    name: str, *, decides: bool = True, of: type[attrs.AttrsInstance] = Capabilities
+) -> Callable[[Check], Check]:
     """Return a decorator for a check of the capability *name*.
 
     Args:
         name: The capability.
         decides: Whether a transport that passes it must declare the capability. A transport
             without the capability may well pass the other checks that depend on it.
+        of: What has the capability.
     """
-    if name not in attrs.fields_dict(Capabilities):
+    if name not in attrs.fields_dict(of):
         raise ValueError(f"{name} is no capability")
 
     def decorate(check: Check) -> Check:
@@ -187,27 +210,61 @@ def promises(name: str, *, decides: bool = True) -> Callable[[Check], Check]:
         def checked(suite: _Declaring, *arguments: object, **named: object) -> None:
             __tracebackhide__ = True  # as in Lesson
             declared = getattr(suite.capabilities, name)
+            subject = suite.capabilities.subject
             try:
                 check(suite, *arguments, **named)
             except NotConforming as refusal:
                 if UNKNOWN.why in refusal.args:  # no capability covers that
                     raise
                 if not declared:
-                    pytest.xfail(f"declared: {name}=False")
-                refusal.capability = name
+                    pytest.xfail(f"{suite.capabilities.otherwise}: {name}=False")
+                refusal.capability = f"{of.__name__}({name}=False)"
                 raise
             if not decides:
                 return
             lesson = Lesson(
-                "users choose a transport by what it declares",
+                f"users choose a {subject} by what it declares",
                 f"the capabilities of {type(suite).__name__}: declare {name}=True",
             )
-            expected = f"the transport to fail, for it declares {name}=False"
+            expected = f"the {subject} to fail, for it declares {name}=False"
             lesson.require(declared, expected, f"it does what {name} promises")
 
         return cast("Check", checked)
 
     return decorate
+
+
+class _Smoking(Protocol):
+    def smoke(self) -> None: ...
+
+
+def require_smoke(suite: _Smoking, request: pytest.FixtureRequest) -> None:
+    """End a check in one line if the smoke check of its suite fails, which says why.
+
+    If the smoke check has not been selected, its failure must not go unnoticed.
+    """
+    kind = type(suite)
+    if kind not in _SMOKE:
+        try:
+            suite.smoke()
+        except Exception as error:  # noqa: BLE001  # test_smoke shows it
+            _SMOKE[kind] = f"{type(error).__module__}.{type(error).__qualname__}"
+        else:
+            _SMOKE[kind] = ""
+    if raised := _SMOKE[kind].removeprefix("builtins."):
+        told = f"the smoke check fails with {raised}: run {kind.__name__}::test_smoke first"
+        if any(
+            isinstance(item, pytest.Function)
+            and item.cls is kind
+            and item.originalname == "test_smoke"
+            for item in request.session.items
+        ):
+            pytest.skip(told)
+        pytest.fail(told, pytrace=False)
+
+
+_SMOKE: WeakKeyDictionary[type[Any], str] = WeakKeyDictionary()
+"""What the smoke check of each suite raised, or "" if it passed."""
 
 
 UNSENT = (
