@@ -533,6 +533,16 @@ def test_a_reason_follows_a_colon(what: str) -> None:
     assert line(attrs.evolve(event, detail="")) == f"item 1: {what}"
 
 
+def test_a_store_that_cannot_be_reached(invoke: Invoke, server: BillingServer) -> None:
+    """Nothing is sent, and the password of its address is not shown."""
+    store = "postgresql://me:hush-4711@127.0.0.1:1/studio"
+    done = invoke(*RUN, "--max-creates", "9", "--store", store, server=server)
+    assert (done.exit_code, server.posts) == (3, 0)
+    assert "postgresql://127.0.0.1/studio" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("--max-creates 9 --store URL")
+    assert "hush" not in done.output
+
+
 def test_why_a_run_stopped_is_told_once(invoke: Invoke, server: BillingServer) -> None:
     """Where one reason postpones several items, it is given once while they run, and at the end."""
     done = invoke(*RUN, "--max-creates", "0", "--store", "l.sqlite3", server=server)

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def buying(store: Store) -> Iterator[None]:
+def buying(store: Store) -> Generator[None]:
     """Buy from several threads, as long as the context lasts."""
     ended = threading.Event()
     count = iter(range(10**6))

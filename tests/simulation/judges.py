@@ -134,6 +134,16 @@ class Evidence:
             if create.fate not in HARMLESS and create not in self.released
         ]
 
+    def was_stopped(self, sender: Actor) -> bool:
+        """Whether a second Ctrl-C has ended the call at once that sent something.
+
+        That leaves its creates in doubt. The main thread was struck, and a run sends in others.
+        """
+        return any(
+            count > 1 and (sender is actor or sender.name.startswith(f"{actor.name}."))
+            for actor, count in self.interrupted.items()
+        )
+
     def twins(self, told: Told) -> list[Told]:
         """Return what one call has told about one request: a run may ask for it twice."""
         call = (told.actor, told.began, told.prompt)
@@ -188,7 +198,7 @@ def ids_told(evidence: Evidence) -> None:
         if create.task is None or create.fate in WORDLESS or not create.is_read():
             continue
         sender = create.sender
-        if sender is None or not sender.process.alive or evidence.interrupted[sender] > 1:
+        if sender is None or not sender.process.alive or evidence.was_stopped(sender):
             continue
         who = owners.get(sender)
         everybody = [who] if who else evidence.programs

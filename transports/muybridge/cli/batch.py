@@ -394,7 +394,10 @@ def _command(chosen: _Chosen) -> str | None:
         words.append("--dedupe")
     given = ("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     words += words_of(connection, *given)
-    words += words_of(invocation.spending, "prices", *LIMIT_NAMES, "store")
+    words += words_of(invocation.spending, "prices", *LIMIT_NAMES)
+    store = invocation.spending.store
+    if store is not None:  # the address of a database may have a password
+        words += ["--store", "URL" if "://" in store else store]
     words += words_of(invocation.presentation, "sidecar")
     return shlex.join([*words, *words_of(connection, "local")])
 
