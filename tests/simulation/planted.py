@@ -30,7 +30,7 @@ from muybridge.batch.runner_files import DeadRunner
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
-from muybridge.files import saving, sqlite
+from muybridge.files import durable, saving, sqlite
 from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
 from muybridge.ledger.entries import State
@@ -38,6 +38,7 @@ from muybridge.ledger.errors import Exceeded, LedgerUnusable
 from muybridge.ledger.ledger import Ledger
 from muybridge.purchases.owners import Owners
 from muybridge.wire.exchange import Exchange
+from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.network import Route
 from muybridge_protocol.delivery import CREATE, Verdict, backoff
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
@@ -104,6 +105,7 @@ _conclude: Final[Any] = Ledger.conclude
 _create: Final[Any] = BaseClient.create
 _exceeded_by: Final[Any] = Budget.exceeded_by
 _failure: Final[Any] = Exchange.failure
+_feed_end: Final[Any] = ResponseReader._feed_end
 _ledger_arm: Final[Any] = Ledger.arm
 _lives: Final[Any] = Owners.lives
 _judged_by_books: Final[Any] = books.judged
@@ -194,6 +196,12 @@ def _writing_with_old_news(self: Any) -> Generator[Any]:
 
 def _under_any_key(self: Any, rows: Any, purchase: Any, budgets: Any, wall: float) -> None:
     _check_permitted(self, rows, attrs.evolve(purchase, key=""), budgets, wall)
+
+
+def _ended_whole(self: Any) -> None:
+    if self.head is None:
+        _feed_end(self)
+    self._has_ended = True
 
 
 def _any_idle(self: Any, _: HttpRequest) -> Any:
@@ -370,6 +378,18 @@ FAULTS: Final = (
             (Ledger, "_writing", _writing_with_old_news),
             (Ledger, "_check_permitted", _under_any_key),
         ),
+    ),
+    Fault(
+        "a body that is cut is taken for whole",
+        ((ResponseReader, "_feed_end", _ended_whole),),
+    ),
+    Fault(
+        "the folder of a saved file is not synced",
+        ((saving, "sync_folders", _nothing),),
+    ),
+    Fault(
+        "a parent folder is not synced",
+        ((durable, "sync_folders", _nothing),),
     ),
     Fault(
         "the key is shown in an error",
