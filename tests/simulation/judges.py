@@ -190,7 +190,9 @@ def ids_told(evidence: Evidence) -> None:
         if create.task is None or create.fate in WORDLESS or not create.is_read():
             continue
         sender = create.sender
-        if sender is None or not sender.process.alive or evidence.interrupted[sender] > 1:
+        if sender is None or not sender.process.alive:
+            continue
+        if evidence.interrupted[sender] > 1 and _is_doubted(sender.error, create):
             continue
         who = owners.get(sender)
         everybody = [who] if who else evidence.programs
@@ -207,6 +209,12 @@ def ids_told(evidence: Evidence) -> None:
                     f"{told.actor.name} asked for {create.prompt!r}, which became {create.task}, "
                     f"and was told {told.task or repr(told.error)}",
                 )
+
+
+def _is_doubted(error: BaseException | None, create: Create) -> bool:
+    """Whether the notes of *error* say that *create* was accepted, or may have been."""
+    said = " ".join(getattr(error, "__notes__", ()))
+    return "may have been accepted" in said or str(create.task) in said
 
 
 def ids_true(evidence: Evidence) -> None:

@@ -29,7 +29,8 @@ from muybridge.batch.journaled_create import ItemRecord
 from muybridge.batch.runner_files import DeadRunner
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.notes import BrokenOff
+from muybridge.drivers.notes import BrokenOff, PaidNotes
+from muybridge.drivers.outcomes import AsyncOutcomes
 from muybridge.files import durable, saving, sqlite
 from muybridge.ledger import books, ledger, sqlite_schema, sqlite_store
 from muybridge.ledger.books import Booking
@@ -108,6 +109,7 @@ _failure: Final[Any] = Exchange.failure
 _feed_end: Final[Any] = ResponseReader._feed_end
 _ledger_arm: Final[Any] = Ledger.arm
 _lives: Final[Any] = Owners.lives
+_take_end: Final[Any] = AsyncOutcomes._take_end
 _judged_by_books: Final[Any] = books.judged
 _verdict_of_item: Final[Any] = journaled_create.verdict
 
@@ -243,6 +245,11 @@ def _lives_unless_looked_at(self: Any, name: str) -> bool:
     if name != self._mine:
         self._path(name).unlink(missing_ok=True)
     return lives
+
+
+def _taken_unless_left(self: Any, *outcome: Any) -> None:
+    if not self._left:
+        _take_end(self, *outcome)
 
 
 async def _told_without_a_ledger(self: Any) -> None:
@@ -402,6 +409,14 @@ FAULTS: Final = (
     Fault(
         "a cancellation comes between a response and its id",
         ((Driver, "attempt", _attempted_with_a_pause),),
+    ),
+    Fault(
+        "an id that arrives after a second Ctrl-C is dropped",
+        ((AsyncOutcomes, "_take_end", _taken_unless_left),),
+    ),
+    Fault(
+        "a second Ctrl-C says nothing of what was sent",
+        ((PaidNotes, "leave_note", _nothing),),
     ),
     Fault(
         "a cancellation ends an exchange under way",
