@@ -60,6 +60,31 @@ def token_of(error: WaitTimeout) -> str:
     return error.task.to_token()
 
 
+class SetClock(VirtualClock):
+    """A clock whose wall time somebody sets while a program runs."""
+
+    skew: float = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.skew
+
+
+class OnTime(World):
+    """A service that has the right time, whatever the program's clock says."""
+
+    def __init__(self, clock: SetClock) -> None:
+        timing = Timing(image_processing=200, video_processing=200)
+        super().__init__(timing=timing, clock=clock)
+        self._set = clock
+
+    def answer(self, request: HttpRequest, authorization: str | None) -> HttpResponse:
+        skew, self._set.skew = self._set.skew, 0.0
+        try:
+            return super().answer(request, authorization)
+        finally:
+            self._set.skew = skew
+
+
 def wait_in_a_loop(client: AnyClient, world: World, task: Task | str) -> Result:
     """Wait for *task* 10 s at a time, as one does who has other things to do in between."""
     for _ in range(1000):
@@ -83,6 +108,26 @@ def test_short_waits_in_a_loop_keep_the_pace(
     assert done.status is Status.COMPLETED
     assert min(gaps(world)) >= PACE[family][0]
     assert world.clock.elapsed <= 200 + 2 * PACE[family][1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("days", [-3, 3])
+def test_a_wall_clock_that_is_set_changes_no_pace(
+    make_client: MakeClient, family: str, days: int
+) -> None:
+    """Between two waits somebody sets the clock: polls come neither too soon nor much later."""
+    clock = SetClock()
+    world = OnTime(clock)
+    client = make_client(world)
+    task = client.create(small()[family])
+    with pytest.raises(WaitTimeout):
+        client.wait(task, timeout=PACE[family][0] + 0.5)
+    assert world.queries
+    clock.skew = days * 86_400.0
+    done = wait_in_a_loop(client, world, task)
+    assert done.status is Status.COMPLETED
+    assert min(gaps(world)) >= PACE[family][0]
+    assert clock.elapsed <= 200 + 2 * PACE[family][1]
 
 
 def test_a_wait_without_a_permitted_poll_sends_nothing(make_client: MakeClient) -> None:

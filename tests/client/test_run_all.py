@@ -501,6 +501,35 @@ def test_a_second_ctrl_c_ends_the_run_at_once(
     assert slow.posts.total() <= 3
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends itself no SIGINT")
+def test_ids_that_arrive_after_a_second_ctrl_c_are_told(
+    slow: SlowServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the program lives on, it learns each id that its threads still read, and they end."""
+    monkeypatch.setattr(sys, "stderr", PressedAgain())
+    told: list[str] = []
+    others = threading.enumerate()
+    with Client(KEY, slow.url, on_submitted=lambda task: told.append(task.id)) as client:
+        pressing = at_once_when_posts_are_under_way(
+            slow, 3, lambda: os.kill(os.getpid(), signal.SIGINT)
+        )
+        with pytest.raises(KeyboardInterrupt), client.run_all([HORSE] * 3) as outcomes:
+            list(outcomes)
+        pressing.join()
+        workers = [
+            one
+            for one in threading.enumerate()
+            if one.name.startswith("muybridge-") and one not in others
+        ]
+        slow.go_on.set()
+        for worker in workers:
+            worker.join(timeout=5)
+    assert len(slow.accepted) == 3
+    assert sorted(told) == slow.accepted
+    assert not [worker for worker in workers if worker.is_alive()]
+    assert {task.id for task in outcomes.outstanding} == set(told)
+
+
 def test_a_server_that_says_429_slows_everything_and_loses_nothing() -> None:
     """Refused requests are retried, more slowly, and each is accepted once in the end."""
     with SlowServer(refusals=3) as server, Client(KEY, server.url, poll_interval=0.01) as client:

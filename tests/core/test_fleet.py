@@ -953,11 +953,11 @@ def test_polls_are_noted_as_they_are_handed_out_and_as_they_end() -> None:
     while isinstance(action, Wait):
         now, action = action.until, fleet.next_action(action.until)
     assert isinstance(action, Dispatch)
-    permitted = polls.recall(task).next_poll_at
+    permitted = polls.recall(task, now=now, wall=WALL + now).next_poll_at
     assert permitted is not None
     assert permitted > WALL + now
     fleet.receive(action.ticket, reply(429, Retry_After="90"), now)
-    permitted = polls.recall(task).next_poll_at
+    permitted = polls.recall(task, now=now, wall=WALL + now).next_poll_at
     assert permitted is not None
     assert permitted >= WALL + now + 90
 

@@ -17,12 +17,16 @@ from .driving import DONE, WALL, create, lost, poll, query, reply, result, task
 NEW = task(family="vidv", requested_model="vidv_3_1_pro", submitted_at=WALL)
 
 
+def recalled(polls: NextPolls, known: Task) -> Task:
+    return polls.recall(known, now=0, wall=WALL)
+
+
 def test_nothing_is_known_of_a_task_that_was_not_polled() -> None:
     """Other operations are no polls, and other tasks are not this one."""
     polls = NextPolls()
     polls.note(create(), 0)
     polls.note(poll(task("t2")), 0)
-    assert polls.recall(NEW) is NEW
+    assert recalled(polls, NEW) is NEW
     assert len(polls) == 1
 
 
@@ -41,8 +45,8 @@ def test_what_a_response_leads_to_is_remembered(response: Any, seconds: float) -
     polls = NextPolls()
     old = attrs.evolve(NEW, submitted_at=WALL - 500)
     polls.note(poll(old).receive(response, 7), 7)
-    assert polls.recall(NEW).next_poll_at == WALL + 7 + seconds
-    assert polls.recall(NEW) == NEW
+    assert recalled(polls, NEW).next_poll_at == WALL + 7 + seconds
+    assert recalled(polls, NEW) == NEW
 
 
 def test_a_poll_counts_from_when_it_is_sent() -> None:
@@ -50,11 +54,11 @@ def test_a_poll_counts_from_when_it_is_sent() -> None:
     polls = NextPolls()
     first = poll(NEW)
     assert polls.claim(first, 31) is first
-    assert polls.recall(NEW).next_poll_at == WALL + 61
+    assert recalled(polls, NEW).next_poll_at == WALL + 61
     bare = poll(task("t2"))
     assert bare.due == 0
     assert polls.claim(bare, 0) is bare
-    assert polls.recall(task("t2")).next_poll_at == WALL + 5
+    assert recalled(polls, task("t2")).next_poll_at == WALL + 5
 
 
 def test_only_polls_need_a_claim() -> None:
@@ -89,12 +93,15 @@ def test_a_poll_is_put_off_after_another_one() -> None:
     assert polls.claim(after, 61).due == 62
 
 
-def test_nobody_is_put_off_for_longer_than_a_wrong_clock_could_ask() -> None:
+@pytest.mark.parametrize("days", [-1, 1])
+def test_a_wall_clock_that_is_set_moves_no_poll(days: int) -> None:
     """Of two waits, one may have begun before the wall clock was set."""
     polls = NextPolls()
-    one, other = attrs.evolve(poll(NEW), wall_offset=WALL + 86_400), poll(NEW)
+    one, other = attrs.evolve(poll(NEW), wall_offset=WALL + days * 86_400), poll(NEW)
     polls.note(one.receive(result("queued"), 1), 1)
-    assert polls.claim(other, 31).due == 31 + 120
+    assert recalled(polls, NEW).next_poll_at == WALL + 31
+    assert polls.claim(other, 30).due == 31
+    assert polls.claim(other, 31) is other
 
 
 @pytest.mark.parametrize("response", [DONE, result("failed"), result("cancelled")])
@@ -105,7 +112,7 @@ def test_a_task_that_has_ended_may_be_polled_at_any_time(make: Any, response: An
     asked: Poll = make(NEW)
     polls.claim(asked, 30)
     polls.note(asked.receive(response, 31), 31)
-    assert polls.recall(NEW) is NEW
+    assert recalled(polls, NEW) is NEW
     for _ in range(3):
         other = poll(NEW)
         assert polls.claim(other, 31) is other
@@ -126,7 +133,7 @@ def test_a_single_query_counts() -> None:
     """A wait right after a single query keeps the pace."""
     polls = NextPolls()
     polls.note(query(NEW).receive(result("queued"), 1), 1)
-    assert poll(polls.recall(NEW), now=2).due == 31
+    assert poll(recalled(polls, NEW), now=2).due == 31
 
 
 def test_a_bare_id_is_known_again() -> None:
@@ -134,14 +141,14 @@ def test_a_bare_id_is_known_again() -> None:
     polls = NextPolls()
     first = poll(task()).receive(result("processing", model="vidsb_2_0_fast"), 1)
     polls.note(first, 1)
-    again = polls.recall(task())
+    again = recalled(polls, task())
     assert (again.family, again.model) == ("vidsb", "vidsb_2_0_fast")
     failing = poll(again, now=11).fail(lost(), 12)
     assert failing.due >= 22
     polls.note(poll(NEW).receive(result("queued", model="a-backend"), 1), 1)
-    known = polls.recall(task())
+    known = recalled(polls, task())
     assert (known.family, known.requested_model) == ("vidv", "vidv_3_1_pro")
-    told = polls.recall(Task(id="t1", family="imga", model="imga", requested_model="imga-2"))
+    told = recalled(polls, Task(id="t1", family="imga", model="imga", requested_model="imga-2"))
     assert (told.family, told.model, told.requested_model) == ("imga", "imga", "imga-2")
 
 
@@ -149,8 +156,8 @@ def test_the_later_of_two_next_polls_holds() -> None:
     """A token of another process may know of a later poll, or of an earlier one."""
     polls = NextPolls()
     polls.note(poll(NEW).receive(result("queued"), 1), 1)
-    assert polls.recall(attrs.evolve(NEW, next_poll_at=WALL + 99)).next_poll_at == WALL + 99
-    assert polls.recall(attrs.evolve(NEW, next_poll_at=WALL + 9)).next_poll_at == WALL + 31
+    assert recalled(polls, attrs.evolve(NEW, next_poll_at=WALL + 99)).next_poll_at == WALL + 99
+    assert recalled(polls, attrs.evolve(NEW, next_poll_at=WALL + 9)).next_poll_at == WALL + 31
 
 
 def test_what_is_remembered_is_bounded() -> None:
@@ -159,6 +166,6 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in (1, 2, 3, 1, 4):
         polls.note(poll(task(f"t{number}", raw={"note": "long"})), 0)
     assert len(polls) == 3
-    known = [polls.recall(task(f"t{number}")).next_poll_at is not None for number in range(1, 5)]
+    known = [recalled(polls, task(f"t{number}")).next_poll_at is not None for number in range(1, 5)]
     assert known == [True, False, True, True]
     assert LIMIT == 10_000

@@ -134,16 +134,6 @@ class Evidence:
             if create.fate not in HARMLESS and create not in self.released
         ]
 
-    def was_stopped(self, sender: Actor) -> bool:
-        """Whether a second Ctrl-C has ended the call at once that sent something.
-
-        That leaves its creates in doubt. The main thread was struck, and a run sends in others.
-        """
-        return any(
-            count > 1 and (sender is actor or sender.name.startswith(f"{actor.name}."))
-            for actor, count in self.interrupted.items()
-        )
-
     def twins(self, told: Told) -> list[Told]:
         """Return what one call has told about one request: a run may ask for it twice."""
         call = (told.actor, told.began, told.prompt)
@@ -198,7 +188,9 @@ def ids_told(evidence: Evidence) -> None:
         if create.task is None or create.fate in WORDLESS or not create.is_read():
             continue
         sender = create.sender
-        if sender is None or not sender.process.alive or evidence.was_stopped(sender):
+        if sender is None or not sender.process.alive:
+            continue
+        if evidence.interrupted[sender] > 1 and _is_doubted(sender.error, create):
             continue
         who = owners.get(sender)
         everybody = [who] if who else evidence.programs
@@ -215,6 +207,12 @@ def ids_told(evidence: Evidence) -> None:
                     f"{told.actor.name} asked for {create.prompt!r}, which became {create.task}, "
                     f"and was told {told.task or repr(told.error)}",
                 )
+
+
+def _is_doubted(error: BaseException | None, create: Create) -> bool:
+    """Whether the notes of *error* say that *create* was accepted, or may have been."""
+    said = " ".join(getattr(error, "__notes__", ()))
+    return "may have been accepted" in said or str(create.task) in said
 
 
 def ids_true(evidence: Evidence) -> None:

@@ -131,7 +131,7 @@ class Machine:
         self.world.breathe()
         _flock(file, operation)
         actor = self.world.current
-        if actor is not None and operation & fcntl.LOCK_EX:
+        if actor is not None and operation & (fcntl.LOCK_EX | fcntl.LOCK_SH):
             actor.process.on_death.append(lambda: file.closed or _flock(file, fcntl.LOCK_UN))
 
     def _connect(self, path: Any, timeout: float = 5.0, **settings: Any) -> sqlite3.Connection:

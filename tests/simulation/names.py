@@ -377,6 +377,8 @@ class _History:
         tasks = sorted({task for each in self.evidence.programs for task in each.tasks})
         for task in tasks[:2]:
             self.do(auditor, partial(self.fetch, auditor, task))
+        # What a killed process or an interrupted run has sent may still arrive.
+        self.do(auditor, partial(auditor.runtime.sleep_until, self.world.now + _LATER))
 
     async def fetch(self, who: Program, task: str) -> None:
         """Wait for a task and save its result, which cannot fail now."""
@@ -402,9 +404,7 @@ class _History:
     def decide(self) -> None:
         """Let a person decide about what is ambiguous, and look whether the decision holds."""
         store, evidence = open_store(self.store), self.evidence
-        # What a killed process has sent may still arrive.
-        person, later = self.program("person"), self.world.now + _LATER
-        self.do(person, partial(person.runtime.sleep_until, later))
+        person = self.program("person")
         for bought in evidence.purchases:
             self.world.count(f"a purchase is {bought.state}")
             if bought.state is not State.AMBIGUOUS or bought.once is None:

@@ -29,14 +29,16 @@ from muybridge.batch.journaled_create import ItemRecord
 from muybridge.batch.runner_files import DeadRunner
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.notes import BrokenOff
-from muybridge.files import saving
+from muybridge.drivers.notes import BrokenOff, PaidNotes
+from muybridge.drivers.outcomes import AsyncOutcomes
+from muybridge.files import durable, saving
 from muybridge.purchases import Exceeded, Purchase, State, Store, StoreUnusable, booking, steps
 from muybridge.purchases import store as stores
 from muybridge.purchases.booking import Booking
 from muybridge.purchases.owners import Owners
 from muybridge.purchases.sqlite import SqliteDatabase, SqliteRows
 from muybridge.wire.exchange import Exchange
+from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.network import Route
 from muybridge_protocol.delivery import CREATE, Verdict, backoff
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
@@ -102,7 +104,9 @@ _conclude: Final[Any] = Store.conclude
 _create: Final[Any] = BaseClient.create
 _exceeded_by: Final[Any] = Budget.exceeded_by
 _failure: Final[Any] = Exchange.failure
+_feed_end: Final[Any] = ResponseReader._feed_end
 _lives: Final[Any] = Owners.lives
+_take_end: Final[Any] = AsyncOutcomes._take_end
 _judged_by_books: Final[Any] = booking.judged
 _store_arm: Final[Any] = Store.arm
 _verdict_of_item: Final[Any] = journaled_create.verdict
@@ -170,6 +174,12 @@ async def _armed_under_one_key(self: Any, deadline: float) -> Any:
     return await _arm(self, deadline)
 
 
+def _ended_whole(self: Any) -> None:
+    if self.head is None:
+        _feed_end(self)
+    self._has_ended = True
+
+
 def _any_idle(self: Any, _: HttpRequest) -> Any:
     connection = self._newest()
     while connection is not None and not connection.is_quiet():
@@ -209,6 +219,11 @@ def _lives_unless_looked_at(self: Any, name: str) -> bool:
     if name != self._mine:
         self._path(name).unlink(missing_ok=True)
     return lives
+
+
+def _taken_unless_left(self: Any, *outcome: Any) -> None:
+    if not self._left:
+        _take_end(self, *outcome)
 
 
 async def _told_without_a_store(self: Any) -> None:
@@ -350,6 +365,18 @@ FAULTS: Final = (
         ((Booking, "arm", _armed_under_one_key),),
     ),
     Fault(
+        "a body that is cut is taken for whole",
+        ((ResponseReader, "_feed_end", _ended_whole),),
+    ),
+    Fault(
+        "the folder of a saved file is not synced",
+        ((saving, "sync_folders", _nothing),),
+    ),
+    Fault(
+        "a parent folder is not synced",
+        ((durable, "sync_folders", _nothing),),
+    ),
+    Fault(
         "the key is shown in an error",
         ((Credentials, "redact_response", _unredacted),),
     ),
@@ -360,6 +387,14 @@ FAULTS: Final = (
     Fault(
         "a cancellation comes between a response and its id",
         ((Driver, "attempt", _attempted_with_a_pause),),
+    ),
+    Fault(
+        "an id that arrives after a second Ctrl-C is dropped",
+        ((AsyncOutcomes, "_take_end", _taken_unless_left),),
+    ),
+    Fault(
+        "a second Ctrl-C says nothing of what was sent",
+        ((PaidNotes, "leave_note", _nothing),),
     ),
     Fault(
         "a cancellation ends an exchange under way",

@@ -252,7 +252,7 @@ class SimulatedService:
             response = HttpResponse(200, html, b"<html>hello")
         if fate is Fate.NAMELESS:
             response = HttpResponse(200, response.headers, b'{"status": "queued"}')
-        data = _bytes(peer, response)
+        data = _bytes(peer, response, chunked=self.world.chance(0.5))
         whole = stream.outgoing.sent + len(data)
         if fate is Fate.CUT:
             data = data[: self.world.random.randrange(len(data))]
@@ -303,12 +303,16 @@ def rows(kind: str) -> list[str]:
     ]
 
 
-def _bytes(peer: h11.Connection, response: HttpResponse) -> bytes:
+def _bytes(peer: h11.Connection, response: HttpResponse, *, chunked: bool) -> bytes:
     headers = [(n, v) for n, v in response.headers if n.lower() != "content-length"]
+    # Only the transport knows whether chunks are complete; a length is checked by downloads, too.
+    ending = ("Transfer-Encoding", "chunked")
+    if not chunked:
+        ending = ("Content-Length", str(len(response.body)))
     events = (
         h11.Response(
             status_code=response.status,
-            headers=[*headers, ("Content-Length", str(len(response.body)))],
+            headers=[*headers, ending],
         ),
         h11.Data(data=response.body),
         h11.EndOfMessage(),

@@ -431,11 +431,14 @@ class Fleet(Generic[K]):
         return later if poll.deadline is None else min(later, poll.deadline)
 
     def _poll(self, task: Task, number: int, now: float) -> Poll:
+        wall = now + self._wall_offset
+        if self._next_polls is not None:
+            task = self._next_polls.recall(task, now=now, wall=wall)
         return Poll.start(
-            task if self._next_polls is None else self._next_polls.recall(task),
+            task,
             self._service,
             now=now,
-            wall=now + self._wall_offset,
+            wall=wall,
             seed=seed_of(self._seed, number),
             timeout=self._timeout,
             wait=self._wait,

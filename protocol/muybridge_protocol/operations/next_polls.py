@@ -2,6 +2,8 @@
 
 A wait starts from what `recall` returns, because others may have polled its task before. Others may
 also poll it while the wait goes on, so the wait must `claim` each poll just before sending it.
+
+It goes by the driver's clock, because somebody may set the wall clock between two polls.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class _Schedule(NamedTuple):
     family: str | None
     model: str | None
     requested_model: str | None
-    next_poll_at: float
+    due: float
+    """When its next poll may be sent, on the driver's clock."""
     under_way: bool
     permits: list[None]
     """One, for the next poll, until somebody takes it."""
@@ -85,13 +88,11 @@ class NextPolls:
         schedule = self._tasks.setdefault(operation.task.id, ours)
         if schedule is _ENDED:
             return operation
-        shortly = now + operation.wall_offset + SHORTLY
+        shortly = now + SHORTLY
         is_first = True
         if schedule is not ours and not operation.once:  # a single query waits for nobody
-            at = (
-                min(schedule.next_poll_at, shortly) if schedule.under_way else schedule.next_poll_at
-            )
-            later = operation.put_off(at, now)
+            due = min(schedule.due, shortly) if schedule.under_way else schedule.due
+            later = operation.put_off(due, now)
             if later is not operation:
                 return later
             is_first = schedule.take()
@@ -111,17 +112,24 @@ class NextPolls:
             )
             self._remember(operation.task.id, schedule)
 
-    def recall(self, task: Task) -> Task:
-        """Return *task* with the time of its next poll, and with its family and model if known."""
+    def recall(self, task: Task, *, now: float, wall: float) -> Task:
+        """Return *task* with the time of its next poll, and with its family and model if known.
+
+        Args:
+            task: The task.
+            now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment.
+        """
         schedule = self._tasks.get(task.id)
         if schedule is None or schedule is _ENDED:
             return task
+        permitted = wall + schedule.due - now
         return attrs.evolve(
             task,
             family=task.family or schedule.family,
             model=task.model or schedule.model,
             requested_model=task.requested_model or schedule.requested_model,
-            next_poll_at=max(schedule.next_poll_at, task.next_poll_at or schedule.next_poll_at),
+            next_poll_at=max(permitted, task.next_poll_at or permitted),
         )
 
     def _remember(self, task: str, schedule: _Schedule) -> None:
@@ -141,7 +149,7 @@ def _schedule_of(poll: Poll, now: float, *, under_way: bool) -> _Schedule:
         task.family,
         task.model,
         task.requested_model,
-        due + poll.wall_offset,
+        due,
         under_way=under_way,
         permits=[None],
     )

@@ -175,7 +175,10 @@ class Poll(Operation[Result]):
         pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
         family, began, permitted = task.known_family, task.began_at, task.next_poll_at
         born = None if began is None else min(now, began - wall + now)
-        due = now if born is None else max(now, born + pacing.shortest)
+        due = now
+        # If the wall clock was set back, every wait seems to begin when the task was created.
+        if began is not None and born is not None and (permitted is None or began <= wall):
+            due = max(now, born + pacing.shortest)
         if permitted is not None:
             due = max(due, now + _limited(permitted - wall, pacing))
         if due > now:
@@ -239,16 +242,14 @@ class Poll(Operation[Result]):
         """What the operation does, for listeners."""
         return "get" if self.once else "wait"
 
-    def put_off(self, permitted: float, now: float) -> Self:
+    def put_off(self, due: float, now: float) -> Self:
         """Return the operation, which is due, put off until the task may be polled again.
 
         Args:
-            permitted: When it may be polled, in Unix seconds. As in `start`, one that lies too far
-                ahead is limited.
-            now: Seconds on the driver's clock.
+            due: When it may be polled, on the driver's clock.
+            now: Seconds on the same clock.
         """
-        seconds = _limited(permitted - self.wall_offset - now, self.pacing)
-        return self if seconds <= _ROUNDING else attrs.evolve(self, due=now + seconds)
+        return self if due - now <= _ROUNDING else attrs.evolve(self, due=due)
 
     def interval_at(self, now: float) -> float:
         """Return the seconds from a poll that ends at *now* to the next one.

@@ -193,11 +193,13 @@ class BlockingTeam:
         Ctrl-C ends the team's use, the next one counts as the second.
         """
         with hold_interrupts(when=not isinstance(error, KeyboardInterrupt)) as held:
-            if self._paid and isinstance(error, KeyboardInterrupt):
-                number = error.number if isinstance(error, Terminated) else signal.SIGINT
-                tell(waiting_for(self._paid, number))
-            self._wait_while(lambda: self._paid > 0, math.inf)
-            self._dismiss()
+            try:
+                if self._paid and isinstance(error, KeyboardInterrupt):
+                    number = error.number if isinstance(error, Terminated) else signal.SIGINT
+                    tell(waiting_for(self._paid, number))
+                self._wait_while(lambda: self._paid > 0, math.inf)
+            finally:  # also after a second Ctrl-C: then each thread ends after its work
+                self._dismiss()
             self._wait_while(lambda: self._unfinished > 0, _GRACE)
         if held.seen:
             raise held.interrupt() from error

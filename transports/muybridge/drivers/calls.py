@@ -73,7 +73,7 @@ class Calls:
     def query(self, task: Task | Result | str, *, now: float, wall: float) -> Poll:
         """Return the operation that queries a result once."""
         return Poll.query(
-            self.next_polls.recall(as_task(task)),
+            self.next_polls.recall(as_task(task), now=now, wall=wall),
             self.service,
             now=now,
             wall=wall,
@@ -102,7 +102,7 @@ class Calls:
             ValueError: The timeout is not a number.
         """
         check_wait(timeout)
-        awaited = self.next_polls.recall(as_task(task))
+        awaited = self.next_polls.recall(as_task(task), now=now, wall=wall)
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:
             warn_caller(reason, PollingTooOften)

@@ -80,6 +80,7 @@ class FleetRun:
         """The calls in progress, by place."""
         self._waiting: dict[int, MediaRequest | Task] = {}
         """The work that has not begun, by place."""
+        self._left = False
         self.settled: deque[Outcome] = deque()
         """What has ended and was not handed out yet, except perhaps the first."""
         self.connections: int = min(concurrency, CONNECTIONS)
@@ -147,7 +148,7 @@ class FleetRun:
         Raises:
             BaseException: From a listener or a signal handler.
         """
-        tracker = self._trackers[sent.key]
+        tracker = self._trackers.get(sent.key) or SilentTracker(self._listeners)
         if isinstance(end, HttpResponse):
             tracker.replied(end, now)
             try:
@@ -188,14 +189,18 @@ class FleetRun:
             self._track(found, sent.key)
 
     def leave(self) -> None:
-        """Tell the listeners that the remaining calls are abandoned."""
+        """Tell the listeners that the remaining calls are abandoned.
+
+        Responses may still arrive: after that, only their ids are told.
+        """
+        self._left = True
         while self._trackers:
             _, tracker = self._trackers.popitem()
             tracker.end(GeneratorExit())
 
     def _track(self, work: MediaRequest | Task, place: int) -> SilentTracker:
         tracker = SilentTracker(self._listeners)
-        if self._listeners.listen:
+        if self._listeners.listen and not self._left:
             from muybridge.drivers.tracking import track_work
 
             tracker = track_work(self._listeners, work, place, self._clock)

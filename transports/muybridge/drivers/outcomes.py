@@ -234,7 +234,8 @@ class AsyncOutcomes:
             end.error, self._driver.runtime.cancelled
         )
         with self._team.lock:
-            if not (self._left or (cancelled and not sent.request.paid)):
+            # What is paid counts to the end, although a second Ctrl-C has left the run.
+            if sent.request.paid or not (self._left or cancelled):
                 self._take(sent, end)
 
     def _take(self, sent: Dispatch[int], end: HttpResponse | TransportFailure | BrokenOff) -> None:
