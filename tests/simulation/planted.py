@@ -29,7 +29,7 @@ from muybridge.batch.journaled_create import ItemRecord
 from muybridge.batch.runner_files import DeadRunner
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.notes import BrokenOff, PaidNotes
+from muybridge.drivers.notes import BrokenOff
 from muybridge.drivers.outcomes import AsyncOutcomes
 from muybridge.files import durable, saving
 from muybridge.purchases import Exceeded, Purchase, State, Store, StoreUnusable, booking, steps
@@ -391,10 +391,6 @@ FAULTS: Final = (
     Fault(
         "an id that arrives after a second Ctrl-C is dropped",
         ((AsyncOutcomes, "_take_end", _taken_unless_left),),
-    ),
-    Fault(
-        "a second Ctrl-C says nothing of what was sent",
-        ((PaidNotes, "leave_note", _nothing),),
     ),
     Fault(
         "a cancellation ends an exchange under way",
