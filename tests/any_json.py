@@ -14,6 +14,9 @@ from typing import Any, Final, cast
 import attrs
 from hypothesis import strategies as st
 
+from muybridge_protocol.records.convert import wire_names
+from muybridge_protocol.records.tasks import Result, Task
+
 
 @attrs.frozen
 class Literal:
@@ -29,9 +32,10 @@ class Pairs:
     pairs: tuple[tuple[str, Any], ...]
 
 
+_OF_TASKS: Final = tuple(dict.fromkeys((*wire_names(Task).values(), *wire_names(Result).values())))
 FIELDS: Final = (
-    *("id", "object", "created", "model", "status", "error", "image_url", "video_url"),
-    *("actualDuration", "totalTokens", "code", "msg", "data", "message", "detail", "task_id"),
+    *_OF_TASKS,
+    *("code", "msg", "data", "message", "detail", "task_id"),
 )
 """The names of the specification's records, and those that errors have."""
 
@@ -111,12 +115,8 @@ def records(task_id: str | None = None) -> st.SearchStrategy[dict[str, Any]]:
             "status": st.sampled_from(STATUSES) | texts | values,
         },
         optional={
-            "object": texts | values,
+            **{name: texts | values for name in _OF_TASKS if name not in ("id", "status")},
             "created": of_times,
-            "model": texts | values,
-            "error": texts | values,
-            "image_url": texts | values,
-            "video_url": texts | values,
             "actualDuration": leaves,
             "totalTokens": leaves,
             "code": st.just("0") | texts | values,

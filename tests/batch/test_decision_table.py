@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import Decision, InvalidDecisions, SharedBatch, State
+from muybridge.batch.decisions.table import COLUMNS
 from muybridge.batch.items import BatchProblem
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.port import Journal
@@ -110,6 +111,12 @@ def test_the_table(kept: Kept) -> None:
     done = invoke("ambiguous", *kept.words, "--csv")
     assert (done.exit_code, done.stdout) == (0, batch.decision_table(kept.place))
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    table = "transports/muybridge/batch/decisions/table.py"
+    heading, *lines = csv.reader(io.StringIO(done.stdout))
+    filled = {name for line in lines for name, text in zip(heading, line, strict=False) if text}
+    for name in COLUMNS:
+        assert name in {*filled, "decision", "task"}, f"fill `{name}` in _described of {table}"
+    assert {len(line) for line in lines} == {len(heading)}, f"cells without a column in {table}"
     assert rows[0] == {
         "item": "1",
         "name": "walk",

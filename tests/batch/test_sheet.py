@@ -11,6 +11,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.sheet.contact_sheet import FACTS
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge_protocol.records.tasks import Task
 
@@ -22,6 +23,17 @@ ALLOWED = {
 }  # fmt: skip
 
 
+SHOWN = {
+    "took": "7.2 s",
+    "length": "5.2 s",
+    "made by": "imgb-2-turbo",
+    "task": "task-1",
+    "possible id": HOSTILE,
+    "bytes": "12,345",
+}
+"""The facts that the items of `folder` have, and how each is shown."""
+
+
 class Page(HTMLParser):
     """What a browser would see."""
 
@@ -29,14 +41,36 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self.terms: list[str] = []
+        """The names and the values in the lists of facts, in their order."""
+        self._open: str = ""
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
+        self._open = tag
+        if tag in ("dt", "dd"):
+            self.terms.append("")
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002  the parser passes it
+        self._open = ""
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if self._open in ("dt", "dd"):
+            self.terms[-1] += data
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the facts, by name."""
+        return list(zip(self.terms[::2], self.terms[1::2], strict=True))
+
+    def measures(self) -> set[str]:
+        """Return the names of the facts that a search leaves out."""
+        kinds = [attributes.get("class") for tag, attributes in self.tags if tag == "dd"]
+        return {
+            name for (name, _), kind in zip(self.facts(), kinds, strict=True) if kind == "measure"
+        }
 
     def sources(self, tag: str) -> list[str | None]:
         return [attributes.get("src") for name, attributes in self.tags if name == tag]
@@ -97,8 +131,44 @@ def test_everything_is_shown(folder: Path) -> None:
     assert sum(tag == "figure" for tag, _ in seen.tags) == 5
     assert seen.text.count(HOSTILE) >= 4 + 4 + 2
     assert "https://a.test/1.png?..." in seen.text
-    for told in ("7.2 s", "5.2 s", "task-1", "imgb-2-turbo", "12,345", "resolve", "1 queued"):
+    for told in ("resolve", "1 queued"):
         assert told in seen.text
+
+
+def test_every_fact_is_shown(folder: Path) -> None:
+    """The page shows each fact that it lists, and a search leaves out those that are measures."""
+    listed = {fact.name for fact in FACTS}
+    where = "to SHOWN in tests/batch/test_sheet.py, and give an item of `folder` a value of it"
+    assert listed == SHOWN.keys(), f"add {listed - SHOWN.keys()} {where}"
+    seen = page(folder)
+    for fact in SHOWN.items():
+        assert fact in seen.facts()
+    assert seen.measures() == {"took", "length", "bytes"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("result", f'{{"{name}": {value}, "model": {value}}}')
+          for name in ("actualDuration", "totalTokens", "created", "status", "error")
+          for value in ('"4000"', "null", "[4000]", "{}", "true", "1e999", "-1", '""')),
+        *(("result", value) for value in ("{", "[]", "null", "")),
+        *(("body", value) for value in ("{", "[]", '{"prompt": [1], "model": {}}')),
+        *((name, "many") for name in ("family", "token", "candidate")),
+    ],
+)  # fmt: skip
+def test_an_odd_value_hides_nothing_else(folder: Path, name: str, value: str) -> None:
+    """Whatever a foreign hand has left in a journal, the item keeps its picture and its name."""
+    db = sqlite3.connect(folder / "journal" / "journal.sqlite3")
+    db.execute(f"UPDATE items SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
+    db.commit()
+    db.close()
+    seen = page(folder)
+    assert seen.sources("img") == ["a%20%231%3F.png"]
+    assert f"1. {HOSTILE}" in seen.text
+    shown = dict(seen.facts()[: seen.facts().index(("family", "vidr"))])
+    assert shown["bytes"] == SHOWN["bytes"]
+    assert shown.get("task") == (None if name == "token" else SHOWN["task"])
 
 
 def test_nothing_in_it_is_obeyed(folder: Path) -> None:

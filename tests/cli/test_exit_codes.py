@@ -297,10 +297,22 @@ def test_the_help_names_every_exit_code(invoke: Invoke) -> None:
     """The help contains the table of exit codes, with the meaning that each states."""
     shown = invoke("--help").stdout.partition("Exit codes:")[2]
     codes = [int(line.split()[0]) for line in shown.splitlines() if line[2:3].isdigit()]
-    assert codes == [*range(7), 70]
-    assert [*map(int, MEANINGS)] == codes
+    assert [*map(int, MEANINGS)] == codes, "sort the codes of cli/exit_codes.py by number"
     plain = " ".join(shown.split())
     assert all(f"{code} {code.meaning}" in plain for code in MEANINGS)
+    assert "Ctrl-C exits with 3 before anything was sent, 5 once the task's id" in plain
+    assert "4 if it interrupts a request that may have been accepted, and 130 in" in plain
+    assert "exit with 128 plus their number (SIGTERM: 143)." in plain
+
+
+@pytest.mark.parametrize("code", exit_codes.ExitCode, ids=lambda code: code.name)
+def test_what_was_accepted_can_be_resumed(code: exit_codes.ExitCode) -> None:
+    """A code that says that a request was, or may have been, accepted prints how to resume."""
+    paid = code.accepted in ("perhaps", "yes")
+    advice = (
+        f"correct `accepted` or `resumes` of {code.name} in transports/muybridge/cli/exit_codes.py"
+    )
+    assert (code.resumes == "yes") is paid, advice
 
 
 def test_the_help_of_batches_names_their_exit_codes(invoke: Invoke) -> None:

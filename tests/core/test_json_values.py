@@ -7,6 +7,7 @@ import math
 import warnings
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,37 +44,52 @@ def through_json(value: Any) -> Any:
     return json.loads(json.dumps(value.to_dict(), allow_nan=False))
 
 
-@given(
-    st.builds(
-        Task,
-        id=NAMES.filter(lambda name: name not in {".", ".."}),
-        family=st.none() | st.sampled_from(sorted(FAMILIES)),
-        model=st.none() | NAMES,
-        requested_model=st.none() | NAMES,
-        status=st.none() | STATUSES,
-        created=TIMES,
-        error=st.none() | NAMES,
-        submitted_at=st.none() | st.floats(0, 32_503_679_999),
+SOME_TEXT = st.none() | NAMES
+SOME_TIME = st.none() | st.floats(0, 32_503_679_999)
+COMMON: dict[str, st.SearchStrategy[Any]] = {
+    "id": NAMES.filter(lambda name: name not in {".", ".."}),
+    "family": st.none() | st.sampled_from(sorted(FAMILIES)),
+    "model": SOME_TEXT,
+    "status": STATUSES,
+    "object": SOME_TEXT,
+    "created": TIMES,
+    "error": SOME_TEXT,
+    "raw": st.just({}),
+}
+FIELDS: dict[type[Task | Result], dict[str, st.SearchStrategy[Any]]] = {
+    Task: {
+        **COMMON,
+        "status": st.none() | STATUSES,
+        "requested_model": SOME_TEXT,
+        "submitted_at": SOME_TIME,
+        "next_poll_at": SOME_TIME,
+    },
+    Result: {
+        **COMMON,
+        "image_url": SOME_TEXT,
+        "video_url": SOME_TEXT,
+        "actual_duration": st.none() | st.floats(0, 1000),
+        "total_tokens": st.none() | st.integers(0, 10**9),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_every_field_is_tried(kind: type[Task | Result]) -> None:
+    """The tasks and results of these tests have values in every field."""
+    missing = attrs.fields_dict(kind).keys() - FIELDS[kind].keys()
+    assert not missing, (
+        f"add {missing} to FIELDS[{kind.__name__}] in tests/core/test_json_values.py"
     )
-)
+
+
+@given(st.builds(Task, **FIELDS[Task]))
 def test_tasks(task: Task) -> None:
     """A task is the same after it was written as JSON and read again."""
     assert Task.from_dict(through_json(task)) == task
 
 
-@given(
-    st.builds(
-        Result,
-        id=NAMES.filter(lambda name: name not in {".", ".."}),
-        status=STATUSES,
-        family=st.none() | st.sampled_from(sorted(FAMILIES)),
-        created=TIMES,
-        image_url=st.none() | NAMES,
-        actual_duration=st.none() | st.floats(0, 1000),
-        total_tokens=st.none() | st.integers(0, 10**9),
-        error=st.none() | NAMES,
-    )
-)
+@given(st.builds(Result, **FIELDS[Result]))
 def test_results(result: Result) -> None:
     """A result is the same after it was written as JSON and read again."""
     assert Result.from_dict(through_json(result)) == result

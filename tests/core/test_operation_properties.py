@@ -26,6 +26,7 @@ from muybridge_protocol.http import (
 )
 from muybridge_protocol.operations import Create, Operation
 from muybridge_protocol.operations.download import Part, Saved, Stage
+from muybridge_protocol.records.convert import wire_names
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import is_identifier, is_printable_id
@@ -74,14 +75,11 @@ statuses = st.sampled_from(
 records = st.fixed_dictionaries(
     {},
     optional={
+        **dict.fromkeys(wire_names(Result).values(), junk),
         "id": ids | junk,
         "status": statuses | junk,
-        "error": junk,
-        "created": junk,
-        "model": junk,
         "image_url": urls | junk,
         "video_url": urls | junk,
-        "totalTokens": junk,
         "code": st.sampled_from(["0", "1", 0]) | junk,
         "msg": junk,
     },

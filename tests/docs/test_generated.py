@@ -160,14 +160,32 @@ def rows_of(page: str, heading: str) -> list[list[str]]:
 
 def test_exit_codes() -> None:
     """The exit codes are listed here and on the page about the command line, in the same words."""
+    where = "the table in docs/cli.md, Exit codes"
     assert [int(row[0].strip("`")) for row in cells("exit codes")] == list(MEANINGS)
     (ambiguous,) = [row[2] for row in cells("exit codes") if row[0] == "`4`"]
     assert "{py:exc}`CreateAmbiguous`" in ambiguous
     rows = rows_of("cli.md", "Exit codes")
-    assert [int(row[0]) for row in rows] == list(MEANINGS)
+    listed = [int(row[0]) for row in rows]
+    assert listed == [*map(int, MEANINGS)], f"give each code of exit_codes.py a row: {where}"
     for (_, accepted, said), code in zip(rows, MEANINGS, strict=True):
-        assert accepted == code.accepted
-        assert said.startswith(code.meaning)
+        assert accepted == code.accepted, f"correct `accepted?` of {code}: {where}"
+        assert said.startswith(code.meaning), f"begin {code} with its meaning in the help: {where}"
+
+
+def test_what_a_script_may_conclude_from_exit_codes() -> None:
+    """The page about the command line says which codes mean "not sent", and which can resume."""
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    for sentence in (
+        f"Once `run` has a task, it never exits with {listed('or', 'no')}, because a script",
+        f"After {listed('and', 'yes')}, the last line is `to resume:`",
+    ):
+        assert sentence in page, f"correct the sentence in docs/cli.md, Exit codes: {sentence}"
+
+
+def listed(word: str, accepted: str) -> str:
+    """Return the codes that say that a paid request was *accepted*, in words."""
+    *others, last = [str(int(code)) for code in MEANINGS if code.accepted == accepted]
+    return f"{', '.join(others)} {word} {last}"
 
 
 def test_exit_codes_of_batches() -> None:

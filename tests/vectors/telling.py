@@ -145,3 +145,7 @@ def told_event(event: Event) -> Told:
             return {"type": "Ambiguous"}
         case DownloadProgress(received, total):
             return {"type": "DownloadProgress", "received": received, "total": total}
+        case _:
+            raise TypeError(
+                f"tell {type(event).__name__} in told_event of tests/vectors/telling.py"
+            )

@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from every_event import sample
+from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.service import Service
 
@@ -30,6 +32,7 @@ from .replay import (
     read_stream,
     reply_of,
 )
+from .telling import told_event
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("requests", "invalid-requests", "replies", "operations", "streams")
@@ -113,6 +116,19 @@ def test_streams(case: dict[str, Any]) -> None:
     for pieces in cuts:
         found = read_stream(case, pieces)
         assert found == {name: told[name] for name in found}
+
+
+@pytest.mark.parametrize("kind", get_args(Event))
+def test_every_event_can_be_told(kind: type[Event]) -> None:
+    """The vectors can tell each kind of event that operations report, in the form of the schema."""
+    told = told_event(cast("Event", sample(kind)))
+    for name in ("operations", "replies"):
+        schema = load(f"schema/{name}.json")
+        validator: Any = Draft202012Validator(
+            {**schema["$defs"]["event"], "$defs": schema["$defs"]}
+        )
+        advice = f"add {kind.__name__} to $defs/event of tests/vectors/data/schema/{name}.json"
+        assert validator.is_valid(told), advice
 
 
 def test_every_family_and_every_field() -> None:

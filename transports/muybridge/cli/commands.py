@@ -5,11 +5,20 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from itertools import takewhile
+from signal import SIGTERM
 from typing import Any
 
 import click
 
-from muybridge.cli.exit_codes import DONE, MEANINGS
+from muybridge.cli.exit_codes import (
+    AMBIGUOUS,
+    DONE,
+    INTERRUPTED,
+    MEANINGS,
+    NOT_SENT,
+    OF_A_SIGNAL,
+    SAFE,
+)
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.presentation import Presentation
@@ -117,10 +126,11 @@ class Muybridge(CommandGroup):
             formatter.write_dl([(str(code), meaning) for code, meaning in MEANINGS.items()])
             formatter.write_paragraph()
             formatter.write_text(
-                "`get` exits with 0 whatever the task's status is. Ctrl-C exits with 3 before "
-                "anything was sent, 5 once the task's id is known, 4 if it interrupts a request "
-                "that may have been accepted, and 130 in commands that cost nothing. Other signals "
-                "do the same, but exit with 128 plus their number (SIGTERM: 143)."
+                f"`get` exits with {DONE} whatever the task's status is. Ctrl-C exits with "
+                f"{NOT_SENT} before anything was sent, {SAFE} once the task's id is known, "
+                f"{AMBIGUOUS} if it interrupts a request that may have been accepted, and "
+                f"{INTERRUPTED} in commands that cost nothing. Other signals do the same, but exit "
+                f"with {OF_A_SIGNAL} plus their number (SIGTERM: {OF_A_SIGNAL + SIGTERM})."
             )
         with formatter.section("JSON"):
             formatter.write_text(

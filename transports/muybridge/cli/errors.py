@@ -244,9 +244,9 @@ def _report(
 
 def _command(code: ExitCode, invocation: Invocation) -> str | None:
     """Return the command that resumes after an end with *code*, or None."""
-    stopped = code in (NOT_SENT, INTERRUPTED) and invocation.course.resuming is not None
-    resumable = stopped or code.accepted in ("perhaps", "yes")
-    return invocation.next_command() if resumable else None
+    is_batch = invocation.course.resuming is not None
+    resumes = code.resumes == "yes" or (code.resumes == "a batch" and is_batch)
+    return invocation.next_command() if resumes else None
 
 
 def _records(invocation: Invocation) -> dict[str, Any]:

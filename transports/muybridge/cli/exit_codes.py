@@ -14,6 +14,10 @@ Accepted = Literal["no", "perhaps", "yes", "as asked"]
 """Whether a paid request was accepted; "as asked" if that depends on the command."""
 
 
+Resumes = Literal["yes", "a batch", "no"]
+"""Whether the command that resumes is printed; "a batch" if only a batch can be resumed."""
+
+
 class ExitCode(IntEnum):
     """How a command ends."""
 
@@ -21,39 +25,48 @@ class ExitCode(IntEnum):
     """What the help and the documentation say."""
     accepted: Accepted
     """Whether a paid request was accepted."""
+    resumes: Resumes
+    """Whether the command that resumes is printed."""
 
-    def __new__(cls, code: int, accepted: Accepted, meaning: str) -> Self:
+    def __new__(cls, code: int, accepted: Accepted, resumes: Resumes, meaning: str) -> Self:
         """Make the member with the number *code*."""
         member = int.__new__(cls, code)
         member._value_ = code
-        member.accepted, member.meaning = accepted, meaning
+        member.accepted, member.resumes, member.meaning = accepted, resumes, meaning
         return member
 
-    DONE = 0, "as asked", "done"
-    FAILED = 1, "as asked", (
+    DONE = 0, "as asked", "no", "done"
+    FAILED = 1, "as asked", "no", (
         "the task failed or was cancelled; for text: there is no answer; for validate and "
         "estimate: some items are not valid; for check: a rule is broken"
     )  # fmt: skip
-    INVALID = 2, "no", "the request or the command line is invalid (nothing was sent)"
-    NOT_SENT = 3, "no", "refused, unauthorized, rate-limited or not sent"
-    AMBIGUOUS = 4, "perhaps", (
+    INVALID = 2, "no", "no", "the request or the command line is invalid (nothing was sent)"
+    NOT_SENT = 3, "no", "a batch", "refused, unauthorized, rate-limited or not sent"
+    AMBIGUOUS = 4, "perhaps", "yes", (
         "the request may have been accepted; check your account before you send it again; for "
         "text: the answer was interrupted or lost, and may have been charged"
     )  # fmt: skip
-    SAFE = 5, "yes", (
+    SAFE = 5, "yes", "yes", (
         "no usable result yet; the task can be resumed (timeout, Ctrl-C, unreachable, ...)"
     )  # fmt: skip
-    NOT_SAVED = 6, "yes", "the download or the file system failed; the task can be resumed"
-    DEFECT = 70, "no", (
+    NOT_SAVED = 6, "yes", "yes", "the download or the file system failed; the task can be resumed"
+    DEFECT = 70, "no", "no", (
         "a bug in Muybridge before anything was sent, with a traceback; please report it"
     )  # fmt: skip
-    INTERRUPTED = 130, "no", "Ctrl-C in a command that costs nothing"
-    PIPE_CLOSED = 141, "as asked", "the reader of stdout has gone"
+    INTERRUPTED = 130, "no", "a batch", "Ctrl-C in a command that costs nothing"
+    PIPE_CLOSED = 141, "as asked", "no", "the reader of stdout has gone"
 
 
-(
-    DONE, FAILED, INVALID, NOT_SENT, AMBIGUOUS, SAFE, NOT_SAVED, DEFECT, INTERRUPTED, PIPE_CLOSED,
-) = ExitCode  # fmt: skip
+DONE: Final = ExitCode.DONE
+FAILED: Final = ExitCode.FAILED
+INVALID: Final = ExitCode.INVALID
+NOT_SENT: Final = ExitCode.NOT_SENT
+AMBIGUOUS: Final = ExitCode.AMBIGUOUS
+SAFE: Final = ExitCode.SAFE
+NOT_SAVED: Final = ExitCode.NOT_SAVED
+DEFECT: Final = ExitCode.DEFECT
+INTERRUPTED: Final = ExitCode.INTERRUPTED
+PIPE_CLOSED: Final = ExitCode.PIPE_CLOSED
 
 OF_A_SIGNAL: Final = 128
 """A signal other than Ctrl-C ends a command with this plus its number, as in a shell."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import click
 
 from muybridge.cli import options
@@ -129,12 +130,10 @@ def download(invocation: Invocation, source: str) -> None:
         answer_path(made.path)
 
 
+# The id has a line of its own, and `created` one as the time until which the URL works.
+_LEFT_OUT = ("id", "family", "object", "created", "raw")
 _SHOWN = View(
-    Result,
-    only=(
-        *("status", "model", "image_url", "video_url"),
-        *("actual_duration", "total_tokens", "error"),
-    ),
+    Result, only=tuple(name for name in attrs.fields_dict(Result) if name not in _LEFT_OUT)
 )
 
 

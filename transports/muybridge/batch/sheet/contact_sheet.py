@@ -12,12 +12,15 @@ import json
 import secrets
 import stat
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
+
+import attrs
 
 from muybridge.batch.events import Report
 from muybridge.batch.file_names import link
@@ -29,7 +32,8 @@ from muybridge.batch.storable_values import encodable
 from muybridge.signals import genuine
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
-from muybridge_protocol.records.json import read_object
+from muybridge_protocol.records.json import InvalidJson, read_object
+from muybridge_protocol.records.tasks import Result, read_result
 
 NAME = "index.html"
 _LONGEST_SETTING = 300
@@ -40,8 +44,7 @@ _HEAD = (
 _MARK = '<meta name="generator" content="muybridge batch">'
 _MARKED_WITHIN = 4096
 
-_MEASURES = frozenset({"took", "length", "bytes"})
-"""Facts that a search leaves out, because their digits are in everything."""
+_UNREADABLE = "cannot be shown"
 _PROBLEMS = frozenset({State.FAILED, State.REFUSED, State.AMBIGUOUS})
 
 
@@ -123,8 +126,12 @@ def _figure(entry: Entry, folder: Path) -> Iterator[str]:
     heading = f"{entry.number}. {entry.name}" if entry.name else f"{entry.number}."
     yield f'<figcaption><span class="state">{escape(entry.state)}</span>'
     yield f"<strong>{escape(heading)}</strong>"
-    body = read_object(entry.body)
-    prompt = body.pop("prompt", None)
+    try:
+        settings = read_object(entry.body)
+    except InvalidJson:
+        settings = {}
+        yield f'<p class="reason">its request {_UNREADABLE}</p>'
+    prompt = settings.pop("prompt", None)
     if isinstance(prompt, str):
         yield f'<p class="prompt">{escape(prompt)}</p>'
     if entry.reason is not None:
@@ -132,15 +139,14 @@ def _figure(entry: Entry, folder: Path) -> Iterator[str]:
     if entry.state is State.AMBIGUOUS:
         yield f"<p>Decide with <code>muybridge batch resolve DIR {entry.number}</code>.</p>"
     yield "<dl>"
-    for name, value in _facts(entry, body):
-        measure = ' class="measure"' if name in _MEASURES else ""
-        yield f"<dt>{escape(name)}</dt><dd{measure}>{escape(value)}</dd>"
+    yield from _rows(Item(entry, settings))
     yield "</dl></figcaption></figure>"
 
 
 def _media(entry: Entry, path: str, folder: Path) -> str:
     link = escape(quote(path))
-    if FAMILIES[entry.family].media is Media.VIDEO:
+    family = FAMILIES.get(entry.family)
+    if family is not None and family.media is Media.VIDEO:
         return f'<video controls preload="none" src="{link}"></video>'
     alt = escape(entry.name or f"item {entry.number}")
     thumbnail = f"{FOLDER}/{THUMBNAILS}/{thumbnail_name(entry.number)}"
@@ -155,23 +161,99 @@ def _setting(value: object) -> str:
     return json.dumps(value)
 
 
-def _facts(entry: Entry, settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the facts about an item, by name."""
-    yield "family", entry.family
-    for name, value in settings.items():
-        values = cast("list[object]", value) if isinstance(value, list) else [value]
-        text = ", ".join(_setting(one) for one in values)
-        yield name, text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]}..."
-    if entry.began is not None and entry.ended is not None:
-        yield "took", f"{entry.ended - entry.began:.1f} s"
-    result = {} if entry.result is None else read_object(entry.result)
-    if "actualDuration" in result:
-        yield "length", f"{result['actualDuration']} s"
-    if "model" in result and result["model"] != settings.get("model"):
-        yield "made by", str(result["model"])
-    if entry.task_id is not None:
-        yield "task", entry.task_id
-    if entry.possible_id is not None:
-        yield "possible id", entry.possible_id
-    if entry.size is not None:
-        yield "bytes", f"{entry.size:,}"
+def _rows(item: Item) -> Iterator[str]:
+    """Yield the rows of an item: its family, its settings, and what is known of `FACTS`."""
+    yield _row("family", lambda: item.entry.family)
+    for name, value in item.settings.items():
+        yield _row(name, partial(_settings, value))
+    for fact in FACTS:
+        yield _row(fact.name, partial(fact.text, item), measure=fact.is_measure)
+
+
+def _row(name: str, text: Callable[[], str | None], *, measure: bool = False) -> str:
+    """Return the row of a fact, or "" if there is none."""
+    try:
+        shown = text()
+    except Exception:  # noqa: BLE001  an odd value of the journal concerns this fact only
+        shown = _UNREADABLE
+    if shown is None:
+        return ""
+    kind = ' class="measure"' if measure else ""
+    return f"<dt>{escape(name)}</dt><dd{kind}>{escape(shown)}</dd>"
+
+
+def _settings(value: object) -> str:
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    text = ", ".join(map(_setting, values))
+    return text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]}..."
+
+
+@attrs.frozen
+class Item:
+    """What the facts about an item are read from.
+
+    Args:
+        entry: The item.
+        settings: Its request, without the prompt.
+    """
+
+    entry: Entry
+    settings: dict[str, Any]
+
+    @property
+    def result(self) -> Result | None:
+        """What the journal keeps of its result, or None. Odd values in it are read as missing.
+
+        Raises:
+            InvalidJson: The journal has no JSON there.
+        """
+        if self.entry.result is None:
+            return None
+        kept = {**read_object(self.entry.result), "id": "", "status": ""}
+        return read_result(kept, family=self.entry.family)
+
+
+@attrs.frozen
+class Fact:
+    """A fact about an item.
+
+    Args:
+        name: What the page calls it.
+        text: Returns it in words, or None if it is not known of an item. If it raises, the page
+            says that this fact cannot be shown.
+        is_measure: Whether a search leaves it out, because its digits are in everything.
+    """
+
+    name: str
+    text: Callable[[Item], str | None]
+    is_measure: bool = False
+
+
+def _took(item: Item) -> str | None:
+    began, ended = item.entry.began, item.entry.ended
+    return None if began is None or ended is None else f"{ended - began:.1f} s"
+
+
+def _length(item: Item) -> str | None:
+    seconds = None if item.result is None else item.result.actual_duration
+    return None if seconds is None else f"{seconds} s"
+
+
+def _made_by(item: Item) -> str | None:
+    model = None if item.result is None else item.result.model
+    return None if model == item.settings.get("model") else model
+
+
+def _bytes(item: Item) -> str | None:
+    return None if item.entry.size is None else f"{item.entry.size:,}"
+
+
+FACTS = (
+    Fact("took", _took, is_measure=True),
+    Fact("length", _length, is_measure=True),
+    Fact("made by", _made_by),
+    Fact("task", lambda item: item.entry.task_id),
+    Fact("possible id", lambda item: item.entry.possible_id),
+    Fact("bytes", _bytes, is_measure=True),
+)
+"""The facts about an item besides its request, in the order of the page."""
