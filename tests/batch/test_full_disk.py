@@ -16,7 +16,7 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import JournalUnusable, SharedBatch, State, StoreUnusable
+from muybridge.batch import JournalUnusable, PlaceUnusable, SharedBatch, State
 from muybridge.batch.stores import folder
 from muybridge_protocol.service import Service
 from processes import environment
@@ -70,7 +70,7 @@ def test_a_disk_without_any_room(
     """A disk that takes nothing more ends a worker; one that was full before sends nothing."""
     batch.submit(shared, horses(2), Service(base_url=server.url))
     disk["no_probes"] = True
-    with pytest.raises(StoreUnusable, match=FULL):
+    with pytest.raises(PlaceUnusable, match=FULL):
         work(server, shared)
     assert server.requests == 0
     disk["no_probes"] = False
@@ -78,7 +78,7 @@ def test_a_disk_without_any_room(
     def fill(_: object) -> None:
         disk["no_probes"] = True
 
-    with pytest.raises(StoreUnusable, match=FULL):
+    with pytest.raises(PlaceUnusable, match=FULL):
         work(server, shared, creates=1, concurrency=1, on_event=fill)
     assert batch.shared_status(shared).counts == {State.QUEUED: 1, State.COMPLETED: 1}
     disk.update(full=False, no_probes=False)
@@ -137,7 +137,7 @@ def test_a_spool_on_another_disk(
     with tempfile.TemporaryDirectory(dir="/dev/shm") as spool:
         if Path(spool).stat().st_dev == tmp_path.stat().st_dev:
             pytest.skip("there is no second disk")
-        with pytest.raises(StoreUnusable, match="Use a spool on the disk that the results go to"):
+        with pytest.raises(PlaceUnusable, match="Use a spool on the disk that the results go to"):
             work(server, shared, spool=spool)
     assert server.requests == 0
 

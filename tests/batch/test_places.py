@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.batch import StoreUnusable
+from muybridge.batch import PlaceUnusable
 from muybridge.batch.stores import WrongPlace, open_store
 from muybridge.batch.stores.opening import spool_of
 from muybridge.batch.stores.places import agreed_place, place_for_all
@@ -55,9 +55,9 @@ def test_a_folder_is_checked(tmp_path: Path) -> None:
     assert stat.S_IMODE(spool.stat().st_mode) == 0o700
     assert [*out.iterdir(), *spool.iterdir()] == []
     (tmp_path / "file").touch()
-    with pytest.raises(StoreUnusable, match="file: "):
+    with pytest.raises(PlaceUnusable, match="file: "):
         open_store(tmp_path / "file", spool).check()
-    with pytest.raises(StoreUnusable, match="file: "):
+    with pytest.raises(PlaceUnusable, match="file: "):
         open_store(out, tmp_path / "file").check()
     assert [*spool.iterdir()] == []
     open_store(tmp_path / "later").check()

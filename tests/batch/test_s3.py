@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 import moments
-from muybridge.batch import BatchEvent, SharedBatch, State, StoreUnusable, What
+from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, State, What
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.stores import WrongPlace, open_store
 from muybridge.batch.stores.places import agreed_place, place_for_all
-from muybridge.batch.stores.port import StoreAway
+from muybridge.batch.stores.port import PlaceAway
 from muybridge.batch.stores.s3 import S3Store
 from muybridge.cli.commands import muybridge
 
@@ -91,7 +91,7 @@ def test_a_server_that_refuses_every_object(
     submit(server, shared, 1)
     s3.fault = lambda _: Fault.TAKEN
     s3.anything = anything
-    with pytest.raises(StoreUnusable, match="does not return what was stored there"):
+    with pytest.raises(PlaceUnusable, match="does not return what was stored there"):
         work(server, shared)
     assert server.posts == 0
 
@@ -258,7 +258,7 @@ def test_s3_is_checked_first(
     s3.fault = lambda _: fault
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(StoreUnusable, match=said) as caught:
+    with pytest.raises(PlaceUnusable, match=said) as caught:
         work(server, shared)
     assert str(caught.value).startswith(f"{OUT} at 127.0.0.1:")
     shown = "".join(traceback.format_exception(caught.value))
@@ -316,7 +316,7 @@ def test_an_endpoint_that_is_no_address(
     for name in ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, endpoint)
-    with pytest.raises(StoreUnusable, match=rf"{OUT}: The address .* Correct {variable}\."):
+    with pytest.raises(PlaceUnusable, match=rf"{OUT}: The address .* Correct {variable}\."):
         open_store(OUT)
 
 
@@ -324,7 +324,7 @@ def test_an_endpoint_that_is_no_address(
 def test_the_endpoint_for_s3_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint that AWS's own tools use for S3 alone counts before the one for all services."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
-    with pytest.raises(StoreAway, match=rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"):
+    with pytest.raises(PlaceAway, match=rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"):
         open_store(OUT).check()
 
 
@@ -344,6 +344,6 @@ def test_which_responses_may_pass() -> None:
     away = [
         status
         for status in (403, 404, 408, 409, 412, 429, 499, 500, 503)
-        if isinstance(judge(S3Store(OUT), f"status code: {status}"), StoreAway)
+        if isinstance(judge(S3Store(OUT), f"status code: {status}"), PlaceAway)
     ]
     assert away == [408, 409, 429, 500, 503]

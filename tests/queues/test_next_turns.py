@@ -17,7 +17,7 @@ from batch.runner_process import horses
 from muybridge import batch
 from muybridge.batch import JournalMissing, SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.stores.port import StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.purchases import Budget
 from muybridge.workers import celery_app
 from muybridge_protocol.service import Service
@@ -128,7 +128,7 @@ def test_results_that_cannot_be_downloaded(
     assert server.posts == 2
 
 
-@pytest.mark.parametrize("kind", [JournalAway, StoreUnusable])
+@pytest.mark.parametrize("kind", [JournalAway, PlaceUnusable])
 def test_a_place_that_fails(
     kind: type[Exception],
     turn: Turn,

@@ -2,7 +2,7 @@
 
 import os
 
-from muybridge.batch import StoreUnusable
+from muybridge.batch import PlaceUnusable
 from muybridge.batch.stores import open_store
 
 os.environ |= {
@@ -13,5 +13,5 @@ os.environ |= {
 }
 try:
     open_store("s3://studio/horses").check()
-except StoreUnusable as error:
+except PlaceUnusable as error:
     print(str(error).partition(": ")[0])

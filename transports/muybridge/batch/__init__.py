@@ -31,7 +31,7 @@ from muybridge.batch.stores.manifest import (
     write_manifest,
 )
 from muybridge.batch.stores.places import WrongPlace
-from muybridge.batch.stores.port import StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.batch.worker import work, work_async
 
 __all__ = [
@@ -46,12 +46,12 @@ __all__ = [
     "JournalMissing",
     "JournalUnusable",
     "ManifestRow",
+    "PlaceUnusable",
     "Preview",
     "Report",
     "SharedBatch",
     "SharedReport",
     "State",
-    "StoreUnusable",
     "What",
     "WrongPlace",
     "WrongService",

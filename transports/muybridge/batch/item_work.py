@@ -22,7 +22,7 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.storable_values import one_line
 from muybridge.batch.stores.folder import no_room
-from muybridge.batch.stores.port import Stored, StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem
@@ -234,10 +234,10 @@ class ItemWork:
         )
         return self._journal.entry(self.entry.number)
 
-    def not_saved(self, error: InvalidAddress | ServiceError | StoreUnusable | OSError) -> None:
+    def not_saved(self, error: InvalidAddress | ServiceError | PlaceUnusable | OSError) -> None:
         """Record why the result could not be saved. A later run retries."""
         match no_room(error, self._run.folder) or error:
-            case StoreUnusable() as unusable:
+            case PlaceUnusable() as unusable:
                 facts = {"reason": str(unusable), "owner": None}
                 self._move(State.COMPLETED, before=State.COMPLETED, **facts)
                 self._run.postpone(self.entry, unusable)

@@ -15,7 +15,7 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.storable_values import one_line
-from muybridge.batch.stores.port import Store, StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable, Store
 from muybridge.drivers.calls import is_time
 from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.arguments import check_callable, check_type
@@ -185,12 +185,12 @@ class Run:
                 self._fail(error)
                 raise Stopped from error
 
-    def postpone(self, entry: Entry, error: ServiceError | StoreUnusable | str) -> None:
+    def postpone(self, entry: Entry, error: ServiceError | PlaceUnusable | str) -> None:
         """Leave *entry* to a later run, because of *error*."""
         said = error.describe(in_records) if isinstance(error, ServiceError) else str(error)
         with self.lock:
             self.tried.add(entry.number)
-            if isinstance(error, StoreUnusable):
+            if isinstance(error, PlaceUnusable):
                 # Nothing more is paid for as long as results cannot be stored.
                 self.creates, self.store_failed = False, str(error)
             if isinstance(error, ServiceError) and concerns_every_request(error):

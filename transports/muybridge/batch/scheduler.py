@@ -40,7 +40,7 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
 from muybridge.batch.sidecars import report_missing, write_sidecar_of
-from muybridge.batch.stores.port import Stored, StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
@@ -439,7 +439,7 @@ class Scheduler:
                 if self._run.settings.dedupe:
                     with ignoring_errors(OSError):  # an empty folder is no problem
                         incoming.rmdir()
-            except genuine((InvalidAddress, ServiceError, StoreUnusable, OSError)) as error:
+            except genuine((InvalidAddress, ServiceError, PlaceUnusable, OSError)) as error:
                 with self._team.lock:
                     if not self._left:
                         work.not_saved(error)

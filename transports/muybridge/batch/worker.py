@@ -32,7 +32,7 @@ from muybridge.batch.scheduler import Scheduler
 from muybridge.batch.shared import SharedBatch, SharedReport, check_batch, report_of
 from muybridge.batch.stores.opening import open_store, spool_of
 from muybridge.batch.stores.places import agreed_place
-from muybridge.batch.stores.port import Store, StoreAway
+from muybridge.batch.stores.port import PlaceAway, Store
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create
@@ -111,7 +111,7 @@ def work(
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere. Nothing is sent that it could not record.
-        StoreUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
+        PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
             not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
@@ -166,7 +166,7 @@ async def work_async(
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere.
-        StoreUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
+        PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
             not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
@@ -277,7 +277,7 @@ async def _work(
             )
         except ClaimLost:
             pause = 0.0  # declared dead: the next incarnation continues
-        except (JournalAway, StoreAway) as error:
+        except (JournalAway, PlaceAway) as error:
             if runtime.now() - reached > settings.patience or runtime.now() >= ends_at:
                 raise
             if not waiting:

@@ -12,7 +12,7 @@ from muybridge.batch import SharedReport
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalOutdated, JournalUnusable
 from muybridge.batch.port import Stray
-from muybridge.batch.stores.port import StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import interrupted_code
@@ -67,7 +67,7 @@ def journal_errors(context: click.Context, invocation: Invocation) -> Generator[
     """Report an unusable journal or store as a fault of the disk, not as the end of a task."""
     try:
         yield
-    except (JournalUnusable, StoreUnusable) as error:
+    except (JournalUnusable, PlaceUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
         if not isinstance(error, JournalMissing | JournalOutdated):

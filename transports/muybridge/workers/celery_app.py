@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from muybridge.batch import SharedBatch, work
 from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.stores.port import StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.client import Client
 from muybridge.workers.environment import WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
@@ -119,7 +119,7 @@ def _work(batch: str, log: TurnLog) -> int | None:
                 spool=settings.spool,
                 seconds=settings.seconds,
             )
-    except (JournalAway, StoreUnusable) as error:
+    except (JournalAway, PlaceUnusable) as error:
         log.away(error, PAUSE)
         return PAUSE
     delay = delay_after(report, timed_out=time.monotonic() >= ends_at)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from muybridge.batch.stores.opening import open_store
 from muybridge.batch.stores.places import WrongPlace
-from muybridge.batch.stores.port import Store, Stored, StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable, Store, Stored
 
-__all__ = ["Store", "StoreUnusable", "Stored", "WrongPlace", "open_store"]
+__all__ = ["PlaceUnusable", "Store", "Stored", "WrongPlace", "open_store"]

@@ -10,7 +10,7 @@ from typing import Final
 
 from muybridge.batch.file_names import place, taken_names
 from muybridge.batch.journal_errors import sentence
-from muybridge.batch.stores.port import Stored, StoreUnusable
+from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.files.durable import make_folders
 from muybridge.signals import genuine, ignoring_errors
 
@@ -19,7 +19,7 @@ _PROBE: Final = 4096
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
-def no_room(error: Exception, folder: Path) -> StoreUnusable | None:
+def no_room(error: Exception, folder: Path) -> PlaceUnusable | None:
     """Return what *error* means if every other result would meet it, too, or None.
 
     Args:
@@ -29,7 +29,7 @@ def no_room(error: Exception, folder: Path) -> StoreUnusable | None:
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError) or cause.errno not in _NO_ROOM:
         return None
-    return StoreUnusable(sentence(folder, cause))
+    return PlaceUnusable(sentence(folder, cause))
 
 
 class FolderStore:
@@ -54,7 +54,7 @@ class FolderStore:
         """Check that a file of the spool can be linked into the folder.
 
         Raises:
-            StoreUnusable: It cannot: the disk is full, another one, or has no hard links.
+            PlaceUnusable: It cannot: the disk is full, another one, or has no hard links.
         """
         if self._spool is None:
             return
@@ -73,7 +73,7 @@ class FolderStore:
                     with ignoring_errors(OSError):
                         path.unlink(missing_ok=True)
         except genuine(OSError) as error:
-            raise StoreUnusable(sentence(at, error)) from error
+            raise PlaceUnusable(sentence(at, error)) from error
 
     def taken_names(self, saved: Path, stem: str) -> list[str]:
         """Return the names for *saved* that files in the folder have."""

@@ -26,13 +26,13 @@ import attrs
 from muybridge_protocol.errors import MuybridgeError
 
 
-class StoreUnusable(MuybridgeError):
+class PlaceUnusable(MuybridgeError):
     """Results cannot be stored. The message says why. The results can still be downloaded."""
 
     _charged = "perhaps"  # the result of a task may be what cannot be stored
 
 
-class StoreAway(StoreUnusable):
+class PlaceAway(PlaceUnusable):
     """The store cannot be reached, or is overloaded, at the moment."""
 
 
@@ -67,7 +67,7 @@ class Store(Protocol):
         """Check that results can be stored, before anything is paid for.
 
         Raises:
-            StoreUnusable: They cannot; `StoreAway` if that may pass.
+            PlaceUnusable: They cannot; `PlaceAway` if that may pass.
         """
         ...
 
@@ -88,7 +88,7 @@ class Store(Protocol):
             leftovers: The names that an earlier attempt may have given and that no other item has.
 
         Raises:
-            StoreUnusable: It cannot be stored.
+            PlaceUnusable: It cannot be stored.
             OSError: It cannot be read or moved.
         """
         ...

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from muybridge.batch.stores.places import InS3
-from muybridge.batch.stores.port import StoreAway, Stored, StoreUnusable
+from muybridge.batch.stores.port import PlaceAway, PlaceUnusable, Stored
 from muybridge.files.suffixes import SUFFIXES
 from muybridge.signals import genuine
 from muybridge_protocol.errors import InvalidAddress
@@ -69,7 +69,7 @@ class S3Store:
 
     Raises:
         WrongPlace: It is no such address.
-        StoreUnusable: The endpoint or another AWS_ setting cannot be used.
+        PlaceUnusable: The endpoint or another AWS_ setting cannot be used.
     """
 
     def __init__(self, url: str) -> None:
@@ -96,16 +96,16 @@ class S3Store:
         One small object, `.muybridge`, is left there.
 
         Raises:
-            StoreUnusable: They cannot; `StoreAway` if that may pass.
+            PlaceUnusable: They cannot; `PlaceAway` if that may pass.
         """
         if self._put(_PROBE, _PROBE_TEXT, {}) and self._put(_PROBE, _PROBE_TEXT, {}):
-            raise StoreUnusable(
+            raise PlaceUnusable(
                 f"{self._place}: the server ignores If-None-Match, so results could replace other "
                 "objects. Nothing was sent. Use another server or a folder."
             )
         # A server may refuse every object as if there were one, or take it and keep nothing.
         if not self._returns(_PROBE, _PROBE_TEXT):
-            raise StoreUnusable(
+            raise PlaceUnusable(
                 f"{self._place}: the server does not return what was stored there. Nothing was "
                 "sent. Use another server or a folder."
             )
@@ -124,7 +124,7 @@ class S3Store:
             leftovers: Unused.
 
         Raises:
-            StoreUnusable: It cannot be stored.
+            PlaceUnusable: It cannot be stored.
             OSError: It cannot be read, or is too large for S3.
         """
         if saved.stat().st_size > _LARGEST:
@@ -144,7 +144,7 @@ class S3Store:
             while not self._has(name, size, marks, stored=self._put(name, data, marks)):
                 number = next(numbers, None)
                 if number is None:
-                    raise StoreUnusable(
+                    raise PlaceUnusable(
                         f"{self._place}: {_NAMES} names such as {wanted} are taken. The result is "
                         "kept on this machine. Use another prefix."
                     )
@@ -169,7 +169,7 @@ class S3Store:
         """Whether the object of this name is of the same task, and has the same content.
 
         Raises:
-            StoreUnusable: It is not, although it was just stored.
+            PlaceUnusable: It is not, although it was just stored.
         """
         try:
             with self._telling():
@@ -178,16 +178,16 @@ class S3Store:
                 same = found.meta["size"] == size and all(
                     its.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
                 )
-        except StoreAway:
+        except PlaceAway:
             raise
-        except StoreUnusable as error:
+        except PlaceUnusable as error:
             raise self._not_kept(name) if stored else error from None
         if stored and not same:
             raise self._not_kept(name)
         return same
 
-    def _not_kept(self, name: str) -> StoreUnusable:
-        return StoreUnusable(
+    def _not_kept(self, name: str) -> PlaceUnusable:
+        return PlaceUnusable(
             f"{self._place}: the server reported {name} as stored and does not return it. The "
             "result is kept on this machine. Use another server or a folder."
         )
@@ -209,26 +209,26 @@ class S3Store:
         except genuine(Exception) as error:
             raise self._told(str(error)) from None
 
-    def _told(self, said: str) -> StoreUnusable:
+    def _told(self, said: str) -> PlaceUnusable:
         status, code = _STATUS.search(said), _CODE.search(said)
         if "/latest/api/token" in said:
-            return StoreUnusable(
+            return PlaceUnusable(
                 f"{self._place}: no AWS credentials were found. Set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or give the machine a role."
             )
         if "BadScheme" in said:
-            return StoreUnusable(
+            return PlaceUnusable(
                 f"{self._place}: the endpoint is plain http. Use https, or set AWS_ALLOW_HTTP=true "
                 "for a server on a network that you trust."
             )
         if status is None:
-            kind = StoreAway if "HTTP error" in said else StoreUnusable
-            problem = "it cannot be reached" if kind is StoreAway else "it cannot be used"
+            kind = PlaceAway if "HTTP error" in said else PlaceUnusable
+            problem = "it cannot be reached" if kind is PlaceAway else "it cannot be used"
             return kind(f"{self._place}: {problem}. Check the endpoint and the AWS_ settings.")
         answer = f"the response was {status[1]}" + (f" {code[1]}" if code else "")
         if int(status[1]) in _MAY_PASS or int(status[1]) >= 500:  # noqa: PLR2004  the server's fault
-            return StoreAway(f"{self._place}: {answer}. Nothing was lost.")
-        return StoreUnusable(
+            return PlaceAway(f"{self._place}: {answer}. Nothing was lost.")
+        return PlaceUnusable(
             f"{self._place}: {answer}. Check the bucket, its region and the permissions "
             "(s3:GetObject, s3:PutObject)."
         )
@@ -237,7 +237,7 @@ class S3Store:
         """Return the server for messages, or "" for AWS's.
 
         Raises:
-            StoreUnusable: The library would panic, because its address cannot be read.
+            PlaceUnusable: The library would panic, because its address cannot be read.
         """
         variable = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
         if variable is None:
@@ -246,5 +246,5 @@ class S3Store:
             _, host, port = origin_of(os.environ[variable])
         except InvalidAddress as error:
             said = f"{self._url}: {error} Nothing was sent. Correct {variable}."
-            raise StoreUnusable(said) from None
+            raise PlaceUnusable(said) from None
         return f" at {host}:{port}"
