@@ -23,9 +23,9 @@ from muybridge_protocol.observations import (
     CallEnded,
     ExchangeFailed,
     Observation,
-    ReplyBegan,
-    ReplyReceived,
     RequestSent,
+    ResponseBegan,
+    ResponseReceived,
 )
 from muybridge_protocol.records.tasks import Result, Status, Task
 
@@ -54,8 +54,8 @@ SAMPLES: Final[tuple[AnyEvent, ...]] = (
     CallBegan(call=_CALL),
     CallEnded(call=_CALL, duration=1.5, status="completed", size=5, total_tokens=7),
     RequestSent(method="GET", **_REQUEST),
-    ReplyBegan(call=_CALL, status=200, duration=1.5),
-    ReplyReceived(call=_CALL, status=200, duration=1.5, size=5),
+    ResponseBegan(call=_CALL, status=200, duration=1.5),
+    ResponseReceived(call=_CALL, status=200, duration=1.5, size=5),
     ExchangeFailed(
         call=_CALL,
         reason=Reason.RESET,

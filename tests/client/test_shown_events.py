@@ -103,7 +103,7 @@ class Place(NamedTuple):
 
 LOGS = "transports/muybridge/observability/logs.py"
 ITEM_WORK = "transports/muybridge/batch/item_work.py"
-REQUESTS = ("RequestSent", "ReplyBegan", "ReplyReceived", "ExchangeFailed")
+REQUESTS = ("RequestSent", "ResponseBegan", "ResponseReceived", "ExchangeFailed")
 ENDS = "the command says what it does, and how it ends"
 PLACES = {
     "the log": Place(f"_line in {LOGS}", in_the_log, {"DownloadProgress": "there are thousands"}),
@@ -130,7 +130,9 @@ PLACES = {
         stops,
         {
             **dict.fromkeys(("Submitted", "Ambiguous"), "the journal must have it first"),
-            **dict.fromkeys(("ReplyBegan", "ReplyReceived", "ExchangeFailed"), "of a create, too"),
+            **dict.fromkeys(
+                ("ResponseBegan", "ResponseReceived", "ExchangeFailed"), "of a create, too"
+            ),
             **dict.fromkeys(("CallBegan", "CallEnded"), "nothing is under way"),
         },
     ),
@@ -141,7 +143,7 @@ PLACES = {
             **dict.fromkeys(("Submitted", "Polled"), "the invocation learns of the task"),
             **dict.fromkeys(("WillRetry", "ServiceSilent", "Throttled"), "the work continues"),
             **dict.fromkeys(("CallBegan", "CallEnded"), "nothing is sent"),
-            **dict.fromkeys(("ReplyBegan", "DownloadProgress"), "not the end of an exchange"),
+            **dict.fromkeys(("ResponseBegan", "DownloadProgress"), "not the end of an exchange"),
         },
     ),
 }

@@ -20,12 +20,11 @@ RECORDED = "requests are recorded only with a limit, a store, a name (once) or d
 def purchase_record(purchase: Purchase) -> dict[str, Any]:
     """Return a purchase for programs. Amounts are text, because they are exact."""
     return {
-        "key": purchase.key,
+        **attributes(purchase, "key", "account"),
         "time": time_of(purchase.armed_at),
-        "account": purchase.account,
         **attributes(purchase, "family", "model", "tier"),
         "state": str(purchase.state),
-        "once": purchase.once,
+        **attributes(purchase, "once"),
         "tags": [*purchase.tags],
         **attributes(purchase, "reason"),
         "candidate_id": purchase.candidate,

@@ -12,6 +12,7 @@ from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, STORE
 from muybridge.cli.terminal import document, say
 from muybridge.purchases import Pruning, Store
+from muybridge_protocol.records.convert import attributes
 
 
 @click.group(cls=CommandGroup, no_args_is_help=False)
@@ -114,4 +115,4 @@ def _check_exists(opened: Store) -> None:
 
 
 def _kept(done: Pruning) -> dict[str, int]:
-    return {"named": done.named, "in_batches": done.followed, "undecided": done.undecided}
+    return {**attributes(done, "named", "undecided"), "in_batches": done.followed}

@@ -30,6 +30,7 @@ from muybridge_protocol.purchases import (
     day_of,
     plus,
 )
+from muybridge_protocol.records.convert import attributes
 
 BY: Final = ("day", "family", "model")
 """What spending is grouped by, unless something else is asked for. A tag's key is possible, too."""
@@ -127,7 +128,7 @@ def spent(store: Store, by: Sequence[str] = BY) -> Spending:
         tags = [EVERYTHING] if key is None else [*_tags_of(purchase, key)]
         for tag in {EVERYTHING, *tags}:
             counted[tag, day] = plus(counted.get((tag, day), NOTHING), purchase.amounts)
-        known = {"day": _shown(day), "family": purchase.family, "model": purchase.model}
+        known = {"day": _shown(day), **attributes(purchase, "family", "model")}
         state = purchase.state if purchase.state in _OPEN else State.ACCEPTED
         for tag in tags or [EVERYTHING]:
             add(_labels(by, known, tag), state, 1, sums)

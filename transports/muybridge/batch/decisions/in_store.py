@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, TaskTaken
 from muybridge.batch.port import Journal
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def _step(decided: Purchase) -> tuple[State, dict[str, Any]] | None:
     match decided.state:
         case Bought.ACCEPTED if decided.token is not None:
             began = Task.from_token(decided.token).began_at or decided.armed_at
-            facts = {"token": decided.token, "began": began, "candidate": decided.candidate}
-            return State.SUBMITTED, {**NO_REPLY, **facts}
+            facts = attributes(decided, "token", "candidate")
+            return State.SUBMITTED, {**NO_REPLY, **facts, "began": began}
         case Bought.ABANDONED:
             return State.ABANDONED, {}
         case Bought.RELEASED | Bought.RESUBMITTED:
