@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Generator
@@ -585,3 +586,34 @@ def test_a_newer_version_upgrades_a_store_in_use(
             found = newer.named("a", "once x")
             assert found is not None
             assert found.task == "T"
+
+
+def test_an_alarm_while_it_waits_for_its_turn(store: Store) -> None:
+    """What a signal handler raises comes out as it is, whatever its class, and nothing is armed."""
+    store.spent()
+    store.conclude(store.arm(order()).key, Outcome(state=State.RELEASED))
+    may_end = threading.Event()
+
+    def hold(has_begun: threading.Event) -> None:
+        with store.database.transaction():
+            has_begun.set()
+            may_end.wait(10)
+
+    def ring(*_: object) -> None:
+        raise TimeoutError("the user's own")
+
+    has_begun = threading.Event()
+    before = signal.signal(signal.SIGALRM, ring)
+    holder = threading.Thread(target=hold, args=(has_begun,))
+    holder.start()
+    try:
+        assert has_begun.wait(10)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(TimeoutError, match="the user's own"):
+            store.arm(order())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        may_end.set()
+        holder.join()
+    assert [one.state for one in store.purchases()] == [State.RELEASED]

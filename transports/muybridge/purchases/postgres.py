@@ -25,6 +25,7 @@ from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.steps import REPLACED
 from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows
+from muybridge.signals import genuine
 from muybridge_protocol.records.json import readable
 
 WORDS: Final[Mapping[str, str]] = {
@@ -155,7 +156,7 @@ class PostgresDatabase:
             yield
         except _CONFLICTS as error:
             raise Conflict from error
-        except TimeoutError as error:
+        except genuine(TimeoutError) as error:
             raise StoreUnusable(
                 f"{self._place} is busy. Nothing is sent. Run again later."
             ) from error

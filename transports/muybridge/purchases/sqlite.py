@@ -28,7 +28,7 @@ from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.steps import REPAIR, REPLACED
 from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows
-from muybridge.signals import ignoring_errors, raised_by_handler
+from muybridge.signals import genuine, ignoring_errors, raised_by_handler
 
 PATIENCE: Final = 28.0
 """Seconds to wait for other processes that are writing."""
@@ -203,7 +203,7 @@ class SqliteDatabase:
         with ExitStack() as stack:
             try:
                 left = stack.enter_context(self._turns.within(seconds))
-            except TimeoutError as error:
+            except genuine(TimeoutError) as error:
                 raise StoreUnusable(f"{self.path} is locked. {_ADVICE['locked']}") from error
             yield left
 
