@@ -12,11 +12,12 @@ from muybridge.cli.connection import words_of
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, PERIOD_LIMITS, STORE
-from muybridge.cli.purchase_records import short_time, time_of
+from muybridge.cli.purchase_records import short_time
 from muybridge.cli.terminal import document, say, show, table
 from muybridge.cli.totals import plain
 from muybridge.purchases import Budget, Store
 from muybridge.verbs import spending
+from muybridge.verbs.spending import time_of
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases import Measure
 

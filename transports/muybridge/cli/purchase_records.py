@@ -8,6 +8,7 @@ from typing import Any
 from muybridge.cli.totals import plain, sum_record
 from muybridge.purchases import Store
 from muybridge.purchases.environment import place_in_commands
+from muybridge.verbs.spending import time_of
 from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.purchases import Measure, Purchase, Sums
 from muybridge_protocol.records.convert import attributes
@@ -44,11 +45,6 @@ def sums_record(sums: Sums) -> dict[str, Any]:
         **{str(one): sum_record(sums[one]) for one in Measure},
         str(Measure.COST): {"known": plain(cost.known), "unknown": cost.unknown},
     }
-
-
-def time_of(wall: float) -> str:
-    """Return a time in UTC, to the second."""
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds")
 
 
 def short_time(wall: float) -> str:

@@ -21,7 +21,6 @@ from muybridge.cli.purchase_records import (
     store_words,
     sums_record,
     task_of,
-    time_of,
 )
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import document, long_document, say, show, table
@@ -338,7 +337,7 @@ def _show_purchase(invocation: Invocation, store: Store, purchase: Purchase) -> 
     cost = purchase.amounts[Measure.COST]
     facts = {
         "Key": purchase.key,
-        "Time (UTC)": time_of(purchase.armed_at),
+        "Time (UTC)": spending.time_of(purchase.armed_at),
         "Request": request_of(purchase),
         "State": str(purchase.state),
         "Cost": "unknown" if cost is None else plain(cost),

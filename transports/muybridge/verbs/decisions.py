@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,7 @@ from muybridge.batch.items import BatchProblem
 from muybridge.files.tables import Line, plain, read_table, write_table
 from muybridge.purchases.errors import NoneDecided
 from muybridge.purchases.store import Choosing, Store
-from muybridge.verbs.spending import sweep
+from muybridge.verbs.spending import sweep, time_of
 from muybridge_protocol.purchases import CannotDecide, Choice, Purchase, State, countable
 from muybridge_protocol.records.tasks import as_task
 from muybridge_protocol.remedies import Remedy, RemedyKind
@@ -249,7 +248,7 @@ def _read(line: Line) -> Decision | None:
 def _described(purchase: Purchase) -> Iterator[str]:
     """Yield the cells of a purchase."""
     yield purchase.key
-    yield datetime.fromtimestamp(purchase.armed_at, UTC).isoformat(timespec="seconds")
+    yield time_of(purchase.armed_at)
     yield purchase.family
     yield purchase.model
     yield purchase.once or ""

@@ -157,6 +157,11 @@ def use_of(store: Store, stored: StoredBudget) -> Usage:
     return Usage(stored=stored, spent=store.spent(stored.counted_under, stored.budget))
 
 
+def time_of(wall: float) -> str:
+    """Return a time in UTC, to the second, for records and tables."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds")
+
+
 def sweep(store: Store) -> None:
     """Find out which purchases nobody is sending any more, if the store can be written."""
     with suppress(StoreUnusable):  # whoever reads it then hears why, unless it can be read
