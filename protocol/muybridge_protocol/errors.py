@@ -352,10 +352,11 @@ class TextAmbiguous(CreateAmbiguous):
 
     def next_step(self, face: Face = in_python) -> str:
         """Return what to do next, as a sentence."""
-        where = " ".join(filter(None, map(face, self.remedies)))
+        where = " ".join(filter(None, map(face, self._remedies())))
         kept = f"The response {where}." if where else ""
         lost = "" if self._has_response else "The answer is lost."
-        return f"{kept}{lost} Asking again may cost again.".strip()
+        decide = message(self.advice, face)
+        return f"{kept}{lost} Asking again may cost again. {decide}".strip()
 
     @property
     def _has_response(self) -> bool:

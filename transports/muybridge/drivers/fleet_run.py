@@ -6,6 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
+from typing import TYPE_CHECKING
 
 from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
@@ -22,6 +23,9 @@ from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.records.candidates import find_id, holds_task
 from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
+
+if TYPE_CHECKING:
+    from muybridge.purchases.booking import Booking
 
 Work = MediaRequest | tuple[str, Mapping[str, object]] | Task | Result | str
 """A request to create, itself or as a family's name and fields, or a task to wait for: itself, a
@@ -80,6 +84,8 @@ class FleetRun:
         """The calls in progress, by place."""
         self._waiting: dict[int, MediaRequest | Task] = {}
         """The work that has not begun, by place."""
+        self._booked: dict[int, Booking] = {}
+        """What books the latest paid request, by place."""
         self._left = False
         self.settled: deque[Outcome] = deque()
         """What has ended and was not handed out yet, except perhaps the first."""
@@ -122,17 +128,27 @@ class FleetRun:
         action = self.fleet.next_action(now)
         if not isinstance(action, FleetOutcome):
             return action
+        booking = self._booked.pop(action.key, None)
+        if booking is not None:
+            booking.explain(action.outcome)
         self.settled.append(action)
         if action.key in self._trackers:
             self._trackers.pop(action.key).end(action.outcome)
         return None
 
-    def sending(self, sent: Dispatch[int], now: float) -> None:
+    def sending(self, sent: Dispatch[int], now: float, booking: Booking | None = None) -> None:
         """Tell the listeners that a request is about to be sent.
+
+        Args:
+            sent: The request.
+            now: Seconds on the driver's clock.
+            booking: Books it in the store, or None.
 
         Raises:
             BaseException: From a listener. The request goes back to the fleet; it was not sent.
         """
+        if booking is not None:
+            self._booked[sent.key] = booking
         try:
             tracker = self._trackers.get(sent.key)
             if tracker is None:
@@ -177,6 +193,7 @@ class FleetRun:
         """
         from muybridge.purchases.joining import settle
 
+        self._booked.pop(sent.key, None)  # that one was not sent
         settle(self.fleet, sent.ticket, found, now)
         tracker = self._trackers.get(sent.key)
         if isinstance(found, TransportFailure) and tracker is not None:

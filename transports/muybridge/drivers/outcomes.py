@@ -189,7 +189,7 @@ class AsyncOutcomes:
             try:
                 if booking is None:
                     booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
-                self._run.sending(sent, runtime.now())
+                self._run.sending(sent, runtime.now(), booking)
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
                 return

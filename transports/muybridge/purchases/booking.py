@@ -34,6 +34,7 @@ from muybridge.drivers.notes import BrokenOff, interruption_of
 from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
+from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
 from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
@@ -54,6 +55,7 @@ from muybridge_protocol.purchases import (
     judged,
 )
 from muybridge_protocol.records.json import read_object, readable
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 T = TypeVar("T")
@@ -226,6 +228,12 @@ class Booking:
     def take(self, operation: Operation[Any]) -> None:
         """Take the operation after an exchange."""
         self._outcome = None if operation.settled is None else operation.settled.outcome
+        self.explain(self._outcome)
+
+    def explain(self, outcome: object) -> None:
+        """Tell whoever gets *outcome*, if it is ambiguous, how a person decides about it."""
+        if isinstance(outcome, CreateAmbiguous):
+            outcome.advice = (*outcome.advice, to_decide(self.key, self._books.store))
 
     def judge(self, came: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
         """Take the end of an exchange, as the operation judges it."""
@@ -288,6 +296,11 @@ class Booking:
 
 
 _UNDER_WAY: Final = CreateAmbiguous(reason="its response did not arrive")
+
+
+def to_decide(key: str, store: Store) -> Remedy:
+    """Return how a person decides about the purchase *key*, whose outcome nobody knows."""
+    return Remedy(kind=RemedyKind.DECIDE, purchase=key, store=place_in_commands(store.place))
 
 
 def _fresh_key() -> str:

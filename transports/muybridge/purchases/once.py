@@ -8,8 +8,7 @@ from typing import Final
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import PaidNotes
-from muybridge.purchases.booking import Books
-from muybridge.purchases.environment import place_in_commands
+from muybridge.purchases.booking import Books, to_decide
 from muybridge.purchases.errors import NameHeld, OnceUnderWay
 from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
@@ -96,11 +95,8 @@ def task_of(purchase: Purchase, store: Store) -> Task:
         return Task.from_token(purchase.token)
     if purchase.state is State.ABANDONED:
         raise CreateAmbiguous(reason=_ABANDONED, candidate_id=purchase.candidate)
-    decide = Remedy(
-        kind=RemedyKind.DECIDE, purchase=purchase.key, store=place_in_commands(store.place)
-    )
     raise CreateAmbiguous(
         reason=str(purchase.reason),
         candidate_id=purchase.candidate,
-        advice=(decide,) if purchase.state is State.AMBIGUOUS else (),
+        advice=((to_decide(purchase.key, store),) if purchase.state is State.AMBIGUOUS else ()),
     )
