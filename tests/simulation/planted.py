@@ -135,6 +135,15 @@ def _armed_or_not(self: Any, *arguments: Any, **more: Any) -> None:
         _store_arm(self, *arguments, **more)
 
 
+def _armed_for_a_moment(self: Any, *arguments: Any, **more: Any) -> Any:
+    return _store_arm(self, *arguments, **{**more, "lasts": 0.0})
+
+
+def _concluded_in_time(self: Any, key: str, outcome: Outcome) -> Any:
+    found = self.find(key)
+    return _conclude(self, key, outcome) if found.state is State.ARMED else found
+
+
 @contextmanager
 def _transaction_of_an_optimist(self: Any, *, waited: float = 0.0) -> Generator[SqliteRows]:
     with self._turn, self._telling(), self._opened(self._patience - waited) as db:
@@ -430,6 +439,26 @@ FAULTS: Final = (
         "a saved file is renamed before it is synced",
         ((saving, "os", _Unsynced()),),
         "batches",
+    ),
+    Fault(
+        "a request counts as under way for too short",
+        ((Store, "arm", _armed_for_a_moment),),
+        "servers",
+    ),
+    Fault(
+        "a response that arrives late is dropped",
+        ((Store, "conclude", _concluded_in_time),),
+        "servers",
+    ),
+    Fault(
+        "a request is sent although the server did not answer",
+        ((Store, "arm", _armed_or_not),),
+        "servers",
+    ),
+    Fault(
+        "a late outcome is never recorded on a server",
+        ((Store, "record_late", _nothing),),
+        "servers",
     ),
     Fault(
         "a time limit is forgotten",
