@@ -21,7 +21,15 @@ class Film:
     failure: TransportFailure | None = None
 
 
-Reaction = HttpResponse | TransportFailure | Film
+@dataclass(frozen=True)
+class Slow:
+    """A reaction that takes longer than the others."""
+
+    reaction: HttpResponse | TransportFailure
+    seconds: float
+
+
+Reaction = HttpResponse | TransportFailure | Film | Slow
 
 
 # What a script is about.
@@ -169,6 +177,68 @@ SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
      [film(302, Location="https://localhost/a.mp4")]),
     ("a download that is a page", DOWNLOAD, [film(200, b"<html>", Content_Type="text/html")]),
     ("a download that brings nothing, five times", DOWNLOAD, [film(503)] * 5),
+    ("a create whose Retry-After cannot be read", CREATE, [reply(429, Retry_After="soon")]),
+    ("a create whose Retry-After is a date that is over", CREATE,
+     [reply(429, Retry_After="Thu, 09 Oct 2025 08:53:00 GMT",
+            Date="Thu, 09 Oct 2025 08:53:20 GMT")]),
+    ("a create with two Retry-After", CREATE,
+     [HttpResponse(429, (("retry-after", "1.5"), ("Retry-After", "1")), b""), ACCEPTED]),
+    ("a create that cannot be retried within its deadline", CREATE,
+     [reply(429, Retry_After="120")] * 3),
+    ("a create that answers slowly", CREATE, [Slow(UNSENT, 59), ACCEPTED]),
+    ("a poll with an invalid certificate", POLL, [BAD_CERTIFICATE]),
+    ("a poll that answers slowly", {"kind": "poll", "task": NEW_TASK},
+     [Slow(result("queued"), 45), result("queued"), result("queued"), DONE]),
+    ("a poll that fails slowly", {"kind": "poll", "task": NEW_TASK},
+     [Slow(NO_REPLY, 60), result("queued"), DONE]),
+    ("a bare id whose polls fail in between", POLL,
+     [result("queued"), NO_REPLY, NO_REPLY, result("queued"), result("queued"), DONE]),
+    ("a bare id whose record names the model after a failure", POLL,
+     [NO_REPLY, result("queued", model="imga"), result("queued"), DONE]),
+    ("a Retry-After below the interval", {"kind": "poll", "task": NEW_TASK},
+     [reply(503, Retry_After="7"), DONE]),
+    ("a Retry-After with a record has no effect", POLL,
+     [reply(200, {"id": "task-1", "status": "queued"}, Retry_After="90"), DONE]),
+    ("a Retry-After with what cannot be read has no effect", POLL,
+     [raw(200, b"{", Retry_After="90"), DONE]),
+    ("a Retry-After of a poll that cannot be read", POLL, [reply(429, Retry_After="soon"), DONE]),
+    ("completed without a URL, and then processing", POLL,
+     [result("completed"), result("processing")]),
+    ("completed without a URL, with failures in between", POLL,
+     [result("completed"), NO_REPLY, result("completed"), raw(200, b"{"), DONE]),
+    ("a task that is not known after a minute", {"kind": "poll", "task": NEW_TASK},
+     [reply(404)] * 3),
+    ("a wait that ends before the first poll", {"kind": "poll", "task": NEW_TASK, "wait": 10}, []),
+    ("a wait of no time", {**POLL, "wait": 0}, []),
+    ("a service that is silent for ten minutes, and then throttles", POLL,
+     [*[NO_REPLY] * 10, reply(429), NO_REPLY, DONE]),
+    ("a caller's own pace of ten minutes", {**POLL, "poll_interval": 700},
+     [NO_REPLY, NO_REPLY, NO_REPLY, DONE]),
+    ("a result whose link expires", {"kind": "poll", "task": NEW_TASK},
+     [result("completed", video_url=_LINK, created=1_760_000_001)]),
+    ("a bare id whose result names the model", POLL,
+     [result("completed", video_url=_LINK, created=1_760_000_001, model="vidsb_2_0")]),
+    ("a single query of a task that has failed", {"kind": "query", "task": NEW_TASK},
+     [result("failed", error="content policy violation")]),
+    ("a single query of a task without its URL", {"kind": "query", "task": NEW_TASK},
+     [result("completed")]),
+    ("a single query of an unknown id", {"kind": "query", "task": TASK}, [reply(404)]),
+    ("a single query of a bare id that fails", {"kind": "query", "task": TASK},
+     [NO_REPLY, result("queued")]),
+    ("a single query of a new task that is not known yet", {"kind": "query", "task": NEW_TASK},
+     [reply(404)] * 3),
+    ("a single query that is always throttled", {"kind": "query", "task": NEW_TASK},
+     [reply(429)] * 3),
+    ("a single query whose responses cannot be read", {"kind": "query", "task": NEW_TASK},
+     [raw(200, b"{")] * 3),
+    ("a download that is throttled", DOWNLOAD,
+     [film(429, Retry_After="3"), film(200, _MP4, b"rest", Content_Length="12")]),
+    ("a download that is redirected too often", DOWNLOAD,
+     [film(302, Location=f"https://cdn.example.net/{number}") for number in range(6)]),
+    ("a download whose rest is of another version", DOWNLOAD,
+     [film(200, _MP4, failure=_BROKEN, Content_Length="12", ETag='"a"'),
+      film(206, b"rest", ETag='"b"', Content_Range="bytes 8-11/12"),
+      film(200, _MP4, b"rest", ETag='"b"', Content_Length="12")]),
 ]  # fmt: skip
 
 
@@ -234,4 +304,26 @@ RECORDS: dict[str, list[bytes]] = {
         b"[]",
     ],
 }
+REFUSALS: list[bytes] = [
+    b'{"id": "task-7", "object": "image", "status": "queued"}',
+    b'{"error": {"message": "because", "task": {"id": "task-7", "status": "queued"}}}',
+    b'[{"id": 7, "status": "processing"}]',
+    b'{"taskId": "task-7", "error": "because"}',
+    b'{"error": {"task-ID": 7}}',
+    b'{"task_id": 0, "error": "because"}',
+    b'{"jobId": "task-7", "state": "IN_PROGRESS"}',
+    b'{"request_id": "task-7", "status": "error"}',
+    b'{"request_id": "task-7", "error": "because"}',
+    b'{"id": "task-7", "error": "because"}',
+    b'{"id": "task-7", "status": 400}',
+    b'{"id": "task-7", "status": "400 Bad Request"}',
+    b'{"id": "task-7", "status": "BAD_REQUEST"}',
+    b'{"id": "task-7", "status": "RESOURCE_EXHAUSTED"}',
+    b'{"error": {"status": "INVALID_ARGUMENT", "message": "because"}}',
+    b'{"body": "{\\"id\\": \\"task-7\\", \\"status\\": \\"queued\\"}"}',
+    b'{"id": "task-7", "status": "queued", "sta',
+    '{"id": "task-7", "status": "queued"}'.encode("utf-16"),
+]
+"""Bodies of a create that is refused: with a task inside, it may have been accepted."""
+
 OPERATIONS = {"create": CREATE, "poll": POLL, "delete_asset": DELETE, "generate_content": TEXT}
