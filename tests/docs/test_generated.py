@@ -290,8 +290,8 @@ def test_the_rules_of_operations_have_the_numbers_of_the_code() -> None:
         f"After {SILENCE:g} s without a valid response",
         f"but at most {LONGEST_WAIT:g} s from now",
         f"**A bare id** has {UNKNOWN_PACING.shortest:g} to {UNKNOWN_PACING.longest:g} s.",
-        f"at least {UNANSWERED_PACING.shortest:g} s and grows up to "
-        f"{UNANSWERED_PACING.longest:g} s",
+        f"While polls fail, the interval is at least {UNANSWERED_PACING.shortest:g} s",
+        f"and grows up to {UNANSWERED_PACING.longest:g} s.",
     ):
         assert sentence in page, sentence
     assert (UNREADABLE_TRIES, QUERY_TRIES, SILENT_TRIES, GROWTH, SPREAD) == (3, 3, 3, 1.25, 0.25)

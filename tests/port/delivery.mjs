@@ -52,7 +52,7 @@ export function retryAfter(headers, wall) {
     if (/^\d+(?:\.\d+)?$/.test(value)) return Math.min(Math.ceil(+value), 9_999_999_999);
     const until = Date.parse(value);
     const from = of("date").length > 0 ? Date.parse(of("date")[0]) : wall * 1000;
-    return until > from ? (until - from) / 1000 : NaN;
+    return until >= Math.floor(from / 1000) * 1000 ? Math.ceil((until - from) / 1000) : NaN;
   });
   return asked.length > 0 ? asked.reduce((one, other) => Math.max(one, other)) : undefined;
 }

@@ -94,7 +94,7 @@ export class Poll {
       const interval = this.#intervalAt(now);
       this.due = now + interval;
       this.interval = Math.min(this.pacing.longest, interval * GROWTH);
-    } else if (result.image_url ?? result.video_url) this.outcome = result;
+    } else if (result.image_url || result.video_url) this.outcome = result;
     else if (this.incomplete === UNREADABLE_TRIES) this.#settle("ResultIncomplete");
     else {
       this.incomplete += 1;

@@ -8,7 +8,6 @@ const text = (value) => (typeof value === "string" ? value : undefined);
 const time = (value) =>
   typeof value === "number" && value >= 0 && value < Date.UTC(3000, 0) / 1000 ? value : undefined;
 const amount = (value) => (typeof value === "number" && value >= 0 && value < 2 ** 63 ? value : undefined);
-const address = (value) => (text(value) ? value : undefined);
 // Python's form of JSON, with a space after each colon and comma.
 const told = (value) =>
   value === null || value === undefined ? undefined
@@ -48,6 +47,7 @@ export function taskOf(record, { family, input }, submitted) {
 export function resultOf(record, task) {
   const created = time(record.created);
   const family = FAMILIES.get(task.family) ?? familyOfModel(record.model);
+  const url = text(record.image_url) || text(record.video_url);
   const kept = family?.retention.seconds ?? undefined;
   return {
     type: "Result",
@@ -56,75 +56,138 @@ export function resultOf(record, task) {
     model: text(record.model),
     object: text(record.object),
     created,
-    image_url: address(record.image_url),
-    video_url: address(record.video_url),
+    image_url: text(record.image_url),
+    video_url: text(record.video_url),
     actual_duration: amount(record.actualDuration),
     total_tokens: amount(record.totalTokens),
     error: told(record.error),
-    expires_at: created !== undefined && kept !== undefined ? created + kept : undefined,
+    expires_at: record.status === "completed" && url && created !== undefined && kept !== undefined ? created + kept : undefined,
   };
 }
 
 /** Return the message in the body of an error: without one, the body itself. */
 export function messageOf(bytes) {
   const body = decoded(bytes).trim();
-  const record = readRecord(bytes) ?? {};
+  if (body.startsWith("<")) return ""; // a page
+  const value = readJson(bytes);
+  const only = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  if (typeof only === "string") return only;
+  const record = isObject(only) ? only : {};
   const { error } = record;
   const found = [isObject(error) ? error.message : error, record.message, record.msg, record.detail];
   return found.find((each) => typeof each === "string" && each !== "") ?? body.replace(/\s+/g, " ");
 }
 
-// What a task in a refusal looks like.
+// What a task in a refusal looks like, and which id an ambiguous response has.
 
-const FAILED = /^(?:error|fail|failure|throttled|rate_limited|bad_request|unauthorized|forbidden|not_found|resource_exhausted|invalid_argument|permission_denied|unauthenticated|failed_precondition|internal|unavailable|\d.*)$/i;
-const AT_WORK = /^(?:queued|pending|in_progress|in_queue|processing|running|completed|succeeded|done|submitted|accepted|created|starting)$/i;
-const isIdentifier = (value) => (typeof value === "string" && value !== "") || Number.isInteger(value);
-const plain = (name) => name.toLowerCase().replace(/[^a-z]/g, "");
+const words = (text) => new Set(text.trim().split(/\s+/));
+const AT_WORK = words(`
+  queued inqueue enqueued queueing queuing pending waiting scheduled created submitted accepted
+  received notstarted starting started initializing preparing processing inprogress running generating
+  rendering executing working dreaming completed complete succeeded succeed success successful finished
+  done ready
+`);
+const SAID_BY_ERRORS = words(`
+  cancelled unknown invalidargument deadlineexceeded notfound alreadyexists permissiondenied
+  unauthenticated resourceexhausted failedprecondition aborted outofrange unimplemented internal
+  unavailable dataloss error fail failure throttled limited ratelimited ratelimitexceeded rejected blocked
+  badrequest unauthorized paymentrequired forbidden methodnotallowed payloadtoolarge contenttoolarge
+  requestentitytoolarge unsupportedmediatype unprocessableentity unprocessablecontent tooearly
+  toomanyrequests
+`);
+const plain = (name) => name.toLowerCase().replace(/[ _-]/g, "");
+const isIdName = (name) => /(?:id|identifier)$/i.test(name) && !/(?:valid|paid|void|pid|grid)$/i.test(name);
+const isStateName = (name) => /(?:status|state|phase|stage)$/i.test(name);
+const isTaskId = ([name]) => name === "id" || name === "taskid";
+const isState = (value) =>
+  typeof value === "string" ? !SAID_BY_ERRORS.has(plain(value)) && !/^\d/.test(value)
+    : typeof value !== "number" && typeof value !== "boolean";
+const isAtWork = (value) =>
+  isObject(value) ? Object.values(value).some(isAtWork)
+    : typeof value === "string" && AT_WORK.has(plain(value).replace(/^(?:task|job|state|status)+/, ""));
 
 /** Return the id of a task that a refusal contains, at any depth, or undefined. */
 export function taskInside(bytes) {
+  return taskInText(decoded(bytes));
+}
+
+/** Return the id of the task in an ambiguous response, or else any id in it, or undefined. */
+export function candidate(bytes) {
   const text = decoded(bytes);
   const value = parsed(text);
-  if (value !== undefined) return inside(value);
-  // A fragment: nobody knows what its other half says.
-  return /"(?:status|object)"\s*:/.test(text) ? fragmentId(text) : undefined;
+  const ids = value === undefined ? fragments(text).ids : records(value).flatMap(idsOf);
+  const found = taskInText(text) ?? ids.find(isTaskId)?.[1];
+  return found !== undefined && isPrintable(found) ? found : undefined;
 }
 
-function inside(value) {
-  if (typeof value === "string") {
-    const inner = /[{[]/.test(value) ? parsed(value) : undefined;
-    return inner === undefined ? undefined : inside(inner);
+function isPrintable(id) {
+  return !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(id) && id !== "." && id !== "..";
+}
+
+function taskInText(text, layers = 8) {
+  const value = parsed(text);
+  const found = value === undefined ? taskIn(fragments(text)) : first(records(value), taskOfRecord);
+  if (found !== undefined || layers === 1) return found;
+  const texts = value === undefined
+    ? [text.replaceAll('\\"', '"').replaceAll("\\\\", "\\")].filter((inner) => inner !== text)
+    : stringsIn(value).filter((inner) => inner.includes('"'));
+  return first(texts, (inner) => taskInText(inner, layers - 1));
+}
+
+function taskOfRecord(record) {
+  const entries = Object.entries(record);
+  const progresses = entries.some(([name, value]) => isStateName(name) && isAtWork(value));
+  const stateful = entries.some(([name, value]) => /^(?:status|object)$/i.test(name) && isState(value));
+  const found = taskIn({ ids: idsOf(record), stateful, progresses });
+  if (found !== undefined || !progresses) return found;
+  const within = entries.filter(([name, value]) => isObject(value) && !/^error/i.test(name));
+  return within.flatMap(([, value]) => idsOf(value)).find(isTaskId)?.[1];
+}
+
+function taskIn({ ids, stateful, progresses }) {
+  const named = ids.find(([name, id]) => (name === "taskid" && !/^(?:0$|-)/.test(id)) || (isTaskId([name]) && (stateful || progresses)));
+  if (named || !progresses) return named?.[1];
+  return (ids.find(([name]) => !/^(?:request|trace|correlation)/.test(name)) ?? ids[0])?.[1];
+}
+
+function idsOf(record) {
+  return Object.entries(record)
+    .filter(([name, value]) => isIdName(name) && (typeof value === "string" ? value !== "" : Number.isInteger(value)))
+    .map(([name, value]) => [plain(name), String(value)]);
+}
+
+/** Return the objects in *value*, outer ones first. */
+function records(value) {
+  const found = [];
+  for (let level = [value]; level.length > 0; ) {
+    const inner = level.filter((each) => each !== null && typeof each === "object");
+    found.push(...inner.filter(isObject));
+    level = inner.flatMap((each) => Object.values(each));
   }
-  if (value === null || typeof value !== "object") return undefined;
-  return (isObject(value) ? taskIn(value) : undefined) ?? first(Object.values(value), inside);
+  return found;
 }
 
-function taskIn(record) {
-  const { id, status, object } = record;
-  const state = status ?? record.state;
-  const fails = typeof status === "number" || FAILED.test(status);
-  if (isIdentifier(id) && (object !== undefined || status !== undefined) && !fails) return String(id);
-  const ids = Object.entries(record).filter(([name, each]) => /id$/.test(plain(name)) && isIdentifier(each));
-  const named = ids.find(([name, each]) => plain(name) === "taskid" && !(each < 1));
-  const other = AT_WORK.test(state) ? ids.find(([name]) => plain(name) !== "id") : undefined;
-  return named || other ? String((named ?? other)[1]) : undefined;
+function stringsIn(value) {
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(stringsIn) : [];
 }
 
-/** Return an id in a response that cannot be read, or has no valid id at its top level. */
-export function candidate(bytes) {
-  const value = readJson(bytes);
-  return value === undefined ? fragmentId(decoded(bytes)) : idInside(value);
-}
-
-function idInside(value) {
-  if (value === null || typeof value !== "object") return undefined;
-  if (isIdentifier(value.id)) return Number.isInteger(value.id) || isId(value.id) ? String(value.id) : undefined;
-  return first(Object.values(value), idInside);
-}
-
-function fragmentId(text) {
-  const found = /"id"\s*:\s*(?:("(?:[^"\\]|\\.)+")|(\d+))/.exec(text);
-  return found ? String(JSON.parse(found[1] ?? found[2])) : undefined;
+/** Return the ids and states in a text that is not JSON: ids of outer objects first. */
+function fragments(text) {
+  const blank = text.replace(/"(?:[^"\\]|\\.)*"/gs, (string) => " ".repeat(string.length));
+  const depth = (at) => [...blank.slice(0, at)].reduce((sum, mark) => sum + ("{[".includes(mark) ? 1 : "}]".includes(mark) ? -1 : 0), 0);
+  const pairs = [...text.matchAll(/"([\w -]{1,70})"\s*:\s*(?:("(?:[^"\\]|\\.)*")|(-?\d+)(?=[\s,}\]])|(null|[{[]))/gs)];
+  const value = ([, , string, number]) => (string === undefined ? number : parsed(string));
+  const ids = pairs
+    .filter((pair) => isIdName(pair[1]) && value(pair))
+    .map((pair) => [plain(pair[1]), value(pair), depth(pair.index)])
+    .sort((one, other) => one[2] - other[2]);
+  const states = pairs.filter(([, , , number]) => number === undefined).map((pair) => [pair[1], value(pair)]);
+  return {
+    ids,
+    stateful: states.some(([name, state]) => /^(?:status|object)$/i.test(name) && isState(state)),
+    progresses: states.some(([name, state]) => (isStateName(name) || /object$/i.test(name)) && isAtWork(state)),
+  };
 }
 
 function first(values, find) {
@@ -135,18 +198,17 @@ function first(values, find) {
   return undefined;
 }
 
+/** Return the value of a JSON text, or undefined if it is none that can be read. */
 function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return readJson(Buffer.from(text));
 }
 
 /** Return the text of bytes in UTF-8 or UTF-16. */
 function decoded(bytes) {
-  const even = bytes.subarray(0, 64).filter((byte, index) => byte === 0 && index % 2 === 0).length;
-  const odd = bytes.subarray(0, 64).filter((byte, index) => byte === 0 && index % 2 === 1).length;
-  const encoding = odd > 8 ? "utf-16le" : even > 8 ? "utf-16be" : "utf-8";
-  return new TextDecoder(encoding).decode(bytes);
+  const zeros = [0, 1, 2, 3].map((at) => bytes[at] === 0);
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes);
+  if (zeros[1] && !zeros[0]) return new TextDecoder("utf-16le").decode(bytes);
+  if (zeros[0] && !zeros[1]) return new TextDecoder("utf-16be").decode(bytes);
+  return new TextDecoder().decode(bytes);
 }

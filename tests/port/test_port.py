@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
 
 import attrs
 import pytest
+
+from .fresh_scripts import write_scripts
 
 PORT = Path(__file__).parent
 VECTORS = PORT.parent / "vectors" / "data"
@@ -161,6 +164,21 @@ def test_the_form_is_checked(name: str, tmp_path: Path) -> None:
     done = replayed(PORT, vectors)
     assert done.returncode == 1
     assert f"failed: {name}: its schema" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("count", "fresh"),
+    [(50, False), pytest.param(3_000, True, marks=pytest.mark.nightly)],
+    ids=["the same", "fresh"],
+)
+def test_the_port_does_what_the_core_does(count: int, fresh: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """It plays scripts that nobody has written as the core does; each night others."""
+    seed = secrets.randbits(32) if fresh else 0
+    write_scripts(tmp_path / "data", count, seed)
+    done = replayed(PORT, tmp_path / "data")
+    assert f"operations: {count} of the right form, {count} passed" in done.stdout, (
+        f"seed {seed}: {done.stdout[:3000]}"
+    )
 
 
 def test_the_port_needs_nothing_else() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import attrs
+
 from muybridge_protocol.purchases import (
     AFTER_CHOICE,
     AFTER_NEWS,
@@ -120,10 +122,12 @@ def _decided(name: str, limits: Told, recorded: list[Recorded], wanted: Told) ->
         if counts and state is not State.RELEASED:
             sums = plus(sums, _amounts(amounts))
     spent = totals(sums)
+    nothing = Budget()
     exceeded = [
         measure.value
         for measure, limit in budget.limits.items()
-        if Budget(**{measure.value: limit}).exceeded_by(_amounts(wanted), spent) is not None
+        if attrs.evolve(nothing, **{measure.value: limit}).exceeded_by(_amounts(wanted), spent)
+        is not None
     ]
     assert bool(exceeded) == (budget.exceeded_by(_amounts(wanted), spent) is not None)
     told: Told = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -27,7 +28,18 @@ from muybridge_protocol.text.encoding import encode_content
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import GenerateContentResponse
 
-from .scripts import OPERATIONS, RECORDS, REFUSALS, SCRIPTS, STATUSES, Film, Reaction, Slow, raw
+from .scripts import (
+    OPERATIONS,
+    RECORDS,
+    REFUSALS,
+    SCRIPTS,
+    STATUSES,
+    Film,
+    Plain,
+    Reaction,
+    Slow,
+    raw,
+)
 from .telling import (
     NOW,
     SERVICE,
@@ -76,12 +88,13 @@ def begin(told: Told, *, now: float = NOW, seed: int = 0) -> Operation[Any]:
 def operation_cases() -> list[Told]:
     """Return scripts of what happens to an operation."""
     return [
-        _played(name, told, script, seed)
+        played(name, told, script, seed)
         for seed, (name, told, script) in enumerate(SCRIPTS, start=1)
     ]
 
 
-def _played(name: str, told: Told, script: list[Reaction], seed: int) -> Told:
+def played(name: str, told: Told, script: Iterable[Reaction], seed: int) -> Told:
+    """Return what an operation does in the course of *script*, which may be longer."""
     now = NOW
     operation = begin(told, now=now, seed=seed)
     reactions = iter(script)
@@ -96,17 +109,18 @@ def _played(name: str, told: Told, script: list[Reaction], seed: int) -> Told:
             now = action.until
             continue
         reaction = next(reactions)
-        slow = isinstance(reaction, Slow)
-        now += reaction.seconds if slow else EXCHANGE
-        operation, then = _react(operation, reaction.reaction if slow else reaction, now)
+        if isinstance(reaction, Slow):
+            now += reaction.seconds
+            reaction = reaction.reaction
+        else:
+            now += EXCHANGE
+        operation, then = _react(operation, reaction, now)
         step["then"] = {"now": now, **then}
     start = {"now": NOW, "wall": WALL, "seed": seed}
     return {"name": name, "operation": told, "start": start, "steps": steps}
 
 
-def _react(
-    operation: Operation[Any], reaction: Reaction, now: float
-) -> tuple[Operation[Any], Told]:
+def _react(operation: Operation[Any], reaction: Plain, now: float) -> tuple[Operation[Any], Told]:
     told: Told
     if isinstance(reaction, HttpResponse):
         operation = operation.receive(reaction, now)

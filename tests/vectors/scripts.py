@@ -29,7 +29,8 @@ class Slow:
     seconds: float
 
 
-Reaction = HttpResponse | TransportFailure | Film | Slow
+Plain = HttpResponse | TransportFailure | Film
+Reaction = Plain | Slow
 
 
 # What a script is about.
@@ -323,6 +324,93 @@ REFUSALS: list[bytes] = [
     b'{"body": "{\\"id\\": \\"task-7\\", \\"status\\": \\"queued\\"}"}',
     b'{"id": "task-7", "status": "queued", "sta',
     '{"id": "task-7", "status": "queued"}'.encode("utf-16"),
+    b'{"id": "request-7", "data": {"id": "task-7"}, "state": "QUEUED"}',
+    b'{"request_id": "request-7", "uuid": "task-7", "phase": "running"}',
+    b'{"status": "queued", "valid": "task-7"}',
+    b'{"id": "", "status": "queued"}',
+    *(
+        json.dumps({"jobId": "task-7", "state": state}).encode()
+        for state in (
+            "queued",
+            "IN_QUEUE",
+            "enqueued",
+            "queueing",
+            "queuing",
+            "pending",
+            "waiting",
+            "scheduled",
+            "created",
+            "submitted",
+            "accepted",
+            "received",
+            "not_started",
+            "starting",
+            "started",
+            "initializing",
+            "preparing",
+            "processing",
+            "in progress",
+            "running",
+            "generating",
+            "rendering",
+            "executing",
+            "working",
+            "dreaming",
+            "completed",
+            "complete",
+            "succeeded",
+            "succeed",
+            "success",
+            "successful",
+            "finished",
+            "done",
+            "ready",
+            "TASK_STATUS_QUEUED",
+            "brewing",
+        )
+    ),
+    *(
+        json.dumps({"id": "task-7", "status": status}).encode()
+        for status in (
+            "CANCELLED",
+            "UNKNOWN",
+            "INVALID_ARGUMENT",
+            "DEADLINE_EXCEEDED",
+            "NOT_FOUND",
+            "ALREADY_EXISTS",
+            "PERMISSION_DENIED",
+            "UNAUTHENTICATED",
+            "FAILED_PRECONDITION",
+            "ABORTED",
+            "OUT_OF_RANGE",
+            "UNIMPLEMENTED",
+            "INTERNAL",
+            "UNAVAILABLE",
+            "DATA_LOSS",
+            "error",
+            "fail",
+            "failure",
+            "throttled",
+            "limited",
+            "rate_limited",
+            "rate_limit_exceeded",
+            "rejected",
+            "blocked",
+            "Unauthorized",
+            "Payment Required",
+            "Forbidden",
+            "Method Not Allowed",
+            "Payload Too Large",
+            "Content Too Large",
+            "Request Entity Too Large",
+            "Unsupported Media Type",
+            "Unprocessable Entity",
+            "Unprocessable Content",
+            "Too Early",
+            "Too Many Requests",
+            "failed",
+        )
+    ),
 ]
 """Bodies of a create that is refused: with a task inside, it may have been accepted."""
 
