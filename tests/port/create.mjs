@@ -34,8 +34,8 @@ export class Create {
         return this.#ambiguous(status, candidate(bytes));
       case "throttled":
       case "refused": {
-        const id = taskInside(bytes); // a refusal with a task contradicts itself
-        if (id !== undefined) this.#ambiguous(status, id);
+        // A refusal with a task contradicts itself.
+        if (taskInside(bytes) !== undefined) this.#ambiguous(status, candidate(bytes));
         else if (verdict === "throttled") this.#throttle(status, headers, bytes, now);
         else this.#refuse(status, bytes);
       }

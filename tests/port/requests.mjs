@@ -46,17 +46,16 @@ const RELATIONS = {
     if (sent[field] === value && other in sent && !options.includes(sent[other])) yield field;
   },
   *fewer_with({ field, high, other }, sent) {
-    if (other in sent && field in sent && sent[field].length > high) yield field;
+    if (other in sent && Array.isArray(sent[field]) && sent[field].length > high) yield field;
   },
   *excludes({ these, those }, sent) {
-    for (const one of these)
-      for (const other of those) if (one in sent && other in sent) yield one;
+    if (those.some((other) => other in sent)) yield* these.filter((one) => one in sent);
   },
   *alternatives({ one, other }, sent) {
     if (one in sent && other in sent) yield other;
   },
   *required_for_model({ field, models }, sent) {
-    if (models.includes(sent.model) && !(sent[field]?.length > 0)) yield field;
+    if (models.includes(sent.model) && (!sent[field] || sent[field].length === 0)) yield field;
   },
 };
 
@@ -67,7 +66,6 @@ export function check(family, input, { unlisted = false } = {}) {
   const problems = [];
   const add = (field, rule) => problems.push({ field, rule });
   const fields = new Map(family.fields.map((field) => [field.name, field]));
-  const wrong = new Set();
 
   // A legacy name is replaced by the new one, and its problems are reported under the one given.
   const sent = { ...input };
@@ -75,19 +73,18 @@ export function check(family, input, { unlisted = false } = {}) {
   for (const { legacy, field } of family.aliases) {
     if (!(legacy in sent)) continue;
     if (!(field in sent)) [sent[field], given[field]] = [sent[legacy], legacy];
-    else if (TYPES.string(sent[legacy]) && TYPES.string(sent[field]) && sent[legacy] !== sent[field])
-      add(legacy, "alias");
+    else if (sent[legacy] !== sent[field]) add(legacy, "alias");
     delete sent[legacy];
   }
 
   const model = unlisted ? undefined : family.models.find(({ name }) => name === input.model);
-  const isSet = (value) => value !== undefined && !(Array.isArray(value) && value.length === 0);
+  const isSet = (value) => value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
   const withoutEffect = family.ineffective
     .filter(({ field, other, models }) =>
       field in sent && (other === null ? models.includes(model?.name) : isSet(sent[other])))
     .map(({ field }) => field);
 
-  for (const [name, value] of Object.entries(input)) {
+  for (const [name, value] of Object.entries(sent)) {
     const field = fields.get(name);
     if (field === undefined) {
       if (family.body_shown) add(name, "unknown_field");
@@ -97,10 +94,7 @@ export function check(family, input, { unlisted = false } = {}) {
     const broken = !TYPES[field.type](value)
       ? "type"
       : limits.find((rule) => !(unlisted && name === "model") && !VALUES[rule.rule](value, rule))?.rule;
-    if (broken) {
-      add(name, broken);
-      wrong.add(name);
-    }
+    if (broken) add(given[name] ?? name, broken);
   }
   for (const field of family.fields)
     if (field.required && !(field.name in sent)) add(field.name, "required");

@@ -1,4 +1,4 @@
-"""Scripts that nobody has written: the Python core plays them, and the port has to do the same."""
+"""Requests and scripts that nobody has written: the port has to do what the Python core does."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.vectors.files import VECTORS, VERSION
 from tests.vectors.operations import played
+from tests.vectors.requests_made import created, refused
 from tests.vectors.scripts import (
     ACCEPTED,
     BAD_CERTIFICATE,
@@ -28,8 +30,9 @@ from tests.vectors.scripts import (
     result,
 )
 from tests.vectors.telling import SERVICE, WALL, Told
+from tests.vectors.values import near, wrong_types
 
-from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families import FAMILIES, Family
 from muybridge_protocol.families.examples import examples
 from muybridge_protocol.http import HttpResponse, TransportFailure
 
@@ -49,16 +52,55 @@ _WAITS = (
 _MODELS = ("imga", "vidsa_1_5_pro_480p", "vidsb_2_0_fast", "vidv_4", "unheard-of")
 
 
-def write_scripts(folder: Path, count: int, seed: int) -> None:
-    """Write vectors with *count* new scripts into *folder*."""
+def write_vectors(folder: Path, count: int, seed: int) -> None:
+    """Write vectors with *count* new scripts and *count* new requests into *folder*."""
     draw = random.Random(seed)  # noqa: S311  scripts, not keys
-    cases = [_script(draw, number) for number in range(count)]
-    service = {"base_url": SERVICE.base_url, "text_base_url": SERVICE.text_base_url}
-    head = {"vectors": "operations", "version": VERSION, "service": service}
     (folder / "schema").mkdir(parents=True)
-    for name in ("families.json", "schema/families.json", "schema/operations.json"):
+    bodies = [_body(draw) for _ in range(count)]
+    reports = [(family, body, family.check(body).problems) for family, body in bodies]
+    made: dict[str, list[Told]] = {
+        "operations": [_script(draw, number) for number in range(count)],
+        "requests": [created(family, body) for family, body, problems in reports if not problems],
+        "invalid-requests": [refused(*report) for report in reports if report[2]],
+    }
+    service = {"base_url": SERVICE.base_url, "text_base_url": SERVICE.text_base_url}
+    for name, cases in made.items():
+        shutil.copy(VECTORS / "schema" / f"{name}.json", folder / "schema")
+        of = {} if name == "invalid-requests" else {"service": service}
+        text = json.dumps({"vectors": name, "version": VERSION, **of, "cases": cases})
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    for name in ("families.json", "schema/families.json"):
         shutil.copy(VECTORS / name, folder / name)
-    (folder / "operations.json").write_text(json.dumps({**head, "cases": cases}), encoding="utf-8")
+
+
+def _body(draw: random.Random) -> tuple[Family, Told]:
+    """Return a request with some fields, of which most are acceptable by themselves."""
+    family = draw.choice([*FAMILIES.values()])
+    body = dict(draw.choice(_filled(family.name)))
+    for field in draw.sample(family.fields, draw.randint(1, min(5, len(family.fields)))):
+        values = _values(family.name, field.wire)
+        fine = [value for value in values if field.problem(value, field.rules) is None]
+        pick = draw.choice((fine, fine, fine, values, wrong_types(field)))
+        if pick:
+            body[field.wire] = draw.choice(pick)
+    for wire in draw.sample([*body], draw.randint(0, 2) if len(body) > 1 else 0):
+        del body[wire]
+    copied: Told = json.loads(json.dumps(body))  # as it arrives: no two values are one object
+    return family, copied
+
+
+@cache
+def _filled(family: str) -> list[Told]:
+    """Return a request of each model."""
+    return [*examples(FAMILIES[family]).values()]
+
+
+@cache
+def _values(family: str, wire: str) -> list[object]:
+    """Return values at the limits of a field, and beyond them."""
+    field = FAMILIES[family].field(wire)
+    assert field is not None
+    return [*near(field, field.rules)]
 
 
 def _script(draw: random.Random, number: int) -> Told:
@@ -75,7 +117,7 @@ def _slowly(draw: random.Random, reaction: Reaction) -> Reaction:
 
 def _create(draw: random.Random) -> tuple[Told, Iterator[Reaction]]:
     family = draw.choice([*FAMILIES.values()])
-    body = draw.choice([*examples(family).values()])
+    body = draw.choice(_filled(family.name))
     often: tuple[Callable[[], Reaction], ...] = (
         lambda: UNSENT,
         lambda: reply(429),
