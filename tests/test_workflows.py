@@ -1,4 +1,4 @@
-"""The workflows, which run elsewhere: who starts them, what they may do, and whose code they run."""
+"""The workflows, which run elsewhere: who starts them, what they may do, whose code they run."""
 
 from __future__ import annotations
 
