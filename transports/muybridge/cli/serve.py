@@ -77,7 +77,6 @@ def serve(
             f"serving on {service.base_url} (open it in a browser to see the tasks); Ctrl-C stops "
             "it"
         )
-        say("results are queried at the service's pace; --poll-interval 0.1 is quicker here")
         # The key of a file may be a real one, so that only its place is printed.
         if invocation.presentation.json:
             key = service.api_key if api_key_file is None else None
