@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import sys
 from typing import Any
@@ -102,9 +103,13 @@ def serve(
         local.serve(service, on_ready=ready)
     except Unprinted:
         raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise click.UsageError(reason or str(error)) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            reason += ". Give another --port, or --port 0 for any that is free."
+        raise click.UsageError(reason) from None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _read(answers: str | None) -> tuple[Any, ...]:
