@@ -15,6 +15,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_llm.txt",
     "muybridge_docs",
 ]
 exclude_patterns = ["_build", "**/__pycache__"]
@@ -71,6 +73,10 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 napoleon_numpy_docstring = False
 napoleon_preprocess_types = False
+
+# The button copies commands without their prompt, and without what they print.
+copybutton_selector = "div.highlight-console pre, div.highlight-python pre"
+copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "furo"
 html_title = f"Muybridge {release}"

@@ -32,6 +32,7 @@ COSTS = {
     "muybridge.drivers.outcomes": "fleets: `run_all` alone needs them",
     "muybridge.drivers.text_calls": "text requests",
     "muybridge.drivers.tracking": "six attrs classes: most clients have no listener",
+    "muybridge.extras": "only where an extra is missing: importlib.metadata",
     "muybridge.files.downloads": "saving: tempfile, hashlib and ten modules",
     "muybridge.files.prices": "estimates",
     "muybridge.files.sidecar": "most downloads have none",

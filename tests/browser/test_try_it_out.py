@@ -81,3 +81,13 @@ def test_the_fields_of_a_request_are_listed(form: Window) -> None:
     assert "image_urls list of string" in listed
     choose(form, "get_result")
     assert not form.shows("#reference")
+
+
+def test_no_page_shows_markdown(form: Window) -> None:
+    """What descriptions have between backticks is shown as code, on every endpoint."""
+    names = [str(one.get_attribute("value")) for one in form.all("#endpoint option")]
+    shown = ""
+    for name in names:
+        choose(form, name)
+        shown += form.text("form")
+    assert "`" not in shown

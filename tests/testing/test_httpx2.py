@@ -19,6 +19,7 @@ import pytest
 from tests.transport.scripted_server import connect_proxy
 
 import muybridge
+from muybridge.extras import install_command
 from muybridge.testing.certificates import client_context, server_context
 from muybridge.testing.conformance.calling import AUTHORIZATION, authority, get, post
 from muybridge.wire import httpx2_transport
@@ -265,4 +266,4 @@ def test_missing_extra() -> None:
     done = subprocess.run(  # noqa: S603  # our own code
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    assert 'pip install "muybridge[httpx2]"' in done.stdout
+    assert install_command("httpx2") in done.stdout

@@ -74,10 +74,10 @@ class LazyNames:
         except ModuleNotFoundError as error:
             if not home.extra or (error.name or "muybridge").startswith("muybridge"):
                 raise
-            command = f'pip install "muybridge[{home.extra}]"'
-            raise ModuleNotFoundError(
-                f"{home.user or name} needs {error.name}: {command}", name=error.name
-            ) from None
+            from muybridge.extras import missing_extra
+
+            library = (error.name or "").partition(".")[0]
+            raise missing_extra(home.user or name, library, home.extra) from None
         setattr(sys.modules[self._package], name, found)
         return found
 

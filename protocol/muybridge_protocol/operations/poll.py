@@ -73,6 +73,11 @@ UNKNOWN_PACING = Pacing(5, 30, assumed=True)
 UNANSWERED_PACING = Pacing(30, 60, assumed=True)
 """The pace for a task of unknown family while its polls fail, also with 429: that of the slowest
 family, because it may belong to that one."""
+LOCAL_INTERVAL = 0.1
+"""Seconds to the first poll of a service on this machine, whose tasks may take milliseconds. From
+there the interval grows as usual, to a quarter of the time that the task has taken. So if the
+address is a tunnel to the real service, that sees twenty polls in half a minute, and then its own
+pace."""
 GROWTH = 1.25
 """Factor by which the interval grows after each poll, up to the longest of the pacing."""
 SPREAD = 0.25
@@ -172,7 +177,10 @@ class Poll(Operation[Result]):
         """
         check_seconds("wait", wait, least=-math.inf)
         check_seconds("poll_interval", poll_interval, least=0)
-        pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
+        if poll_interval is None:
+            pacing = _pacing(task, service)
+        else:
+            pacing = Pacing(poll_interval, poll_interval)
         family, began, permitted = task.known_family, task.began_at, task.next_poll_at
         born = None if began is None else min(now, began - wall + now)
         due = now
@@ -344,7 +352,7 @@ class Poll(Operation[Result]):
         born = None if began is None else min(now, began - self.wall_offset)
         if self.pacing != UNKNOWN_PACING:  # the caller has chosen it
             return attrs.evolve(self, task=task, born=born)
-        pacing = _pacing(task)
+        pacing = _pacing(task, self.service)
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
         return attrs.evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 
@@ -456,11 +464,12 @@ def _limited(seconds: float, pacing: Pacing) -> float:
     return min(seconds, max(pacing.longest, LONGEST_WAIT))
 
 
-def _pacing(task: Task) -> Pacing:
+def _pacing(task: Task, service: Service) -> Pacing:
     family = task.known_family
-    if family is None:
-        return UNKNOWN_PACING
-    return family.pacing_of(task.requested_model or task.model)
+    pacing = UNKNOWN_PACING
+    if family is not None:
+        pacing = family.pacing_of(task.requested_model or task.model)
+    return attrs.evolve(pacing, shortest=LOCAL_INTERVAL) if service.is_local else pacing
 
 
 def too_often(task: Task, poll_interval: float | None, service: Service) -> str | None:
@@ -473,7 +482,7 @@ def too_often(task: Task, poll_interval: float | None, service: Service) -> str 
     """
     if poll_interval is None or service.is_local:
         return None
-    minimum = _pacing(task).minimum
+    minimum = _pacing(task, service).minimum
     if minimum is None or poll_interval >= minimum:
         return None
     return (

@@ -21,6 +21,7 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from muybridge.batch.journal_entries import NewItem
+from muybridge.files.encodings import UTF_8, encoding_of_file
 from muybridge.files.inline_media import LocalMedia
 from muybridge.files.saving import safe_stem
 from muybridge.media.by_name import by_wire
@@ -210,14 +211,18 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
         said = f"{kind}its name does not end with one of {', '.join(readers)}"
         yield str(path), WrongItem(("", said))
         return
-    line = _not_utf8(path)
+    encoding = encoding_of_file(path)
+    line = _not_utf8(path) if encoding == UTF_8 else None
     if line is not None:
         yield f"line {line}", WrongItem(("", "it is not UTF-8; save the file as UTF-8"))
         return
     # The CSV reader handles line ends itself; elsewhere a carriage return is white space.
     newline = "" if reader is _csv_rows else "\n"
-    with path.open(encoding="utf-8-sig", newline=newline) as file:
-        yield from reader(file)
+    with path.open(encoding=encoding, newline=newline) as file:
+        try:
+            yield from reader(file)
+        except UnicodeDecodeError:
+            yield str(path), WrongItem(("", "it is not UTF-16; save the file as UTF-8"))
 
 
 def _is_binary(path: Path) -> bool:

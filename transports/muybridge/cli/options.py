@@ -16,6 +16,7 @@ import click
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.suggestions import PATHS, files, values_of
 from muybridge.configuration import PRICES_VARIABLE
+from muybridge.files.encodings import encoding_of
 from muybridge.verbs.media import completed
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
@@ -438,7 +439,8 @@ def read_stdin() -> str:
         click.UsageError: It cannot be read, or is not text.
     """
     try:
-        return sys.stdin.buffer.read().decode().rstrip("\r\n")
+        data = sys.stdin.buffer.read()
+        return data.decode(encoding_of(data)).rstrip("\r\n")
     except OSError as error:
         raise click.UsageError(f"the prompt cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

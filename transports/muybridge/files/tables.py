@@ -15,6 +15,8 @@ from typing import Final
 
 import attrs
 
+from muybridge.files.encodings import encoding_of_file
+
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a cell begins with that a spreadsheet computes."""
 
@@ -56,7 +58,7 @@ def read_table(path: Path, columns: Collection[str], required: Collection[str]) 
         OSError: The file cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding=encoding_of_file(path))
     except UnicodeDecodeError as error:
         line = bytes(error.object[: error.start]).count(b"\n") + 1
         yield Line(f"line {line}", problem="it is not UTF-8: save the table as CSV UTF-8")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from muybridge.extras import missing_extra
 from muybridge.observability.facts import Fact, facts
 from muybridge.signals import ignoring_errors
 from muybridge.version import __version__
@@ -36,11 +37,7 @@ try:
     from opentelemetry import trace
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 except ModuleNotFoundError as _missing:
-    raise ModuleNotFoundError(
-        f"muybridge.observability.opentelemetry needs {_missing.name}: "
-        'pip install "muybridge[otel]"',
-        name=_missing.name,
-    ) from None
+    raise missing_extra(__name__, _missing.name or "", "otel") from None
 
 _CALL = {
     "call_kind": "muybridge.call.kind",

@@ -16,7 +16,12 @@ from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakSet
 
-import psycopg
+from muybridge.extras import missing_extra
+
+try:
+    import psycopg
+except ImportError as _missing:
+    raise missing_extra("muybridge.purchases", "psycopg", "postgres") from _missing
 
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.postgres.connecting import LIMITS, Connection, connect, named

@@ -9,16 +9,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from muybridge.batch.journal_errors import JournalAway, JournalUnusable, TaskTaken, Unstorable
+from muybridge.extras import missing_extra
 from muybridge_protocol.records.json import readable
 
 try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as _missing:
-    raise ModuleNotFoundError(
-        'muybridge.batch.postgres needs psycopg: pip install "muybridge[postgres]"',
-        name="psycopg",
-    ) from _missing
+    raise missing_extra("muybridge.batch.postgres", "psycopg", "postgres") from _missing
 
 OLDEST: Final = 14
 SILENCE: Final = 30.0

@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 from muybridge.batch.stores.places import InS3
 from muybridge.batch.stores.port import PlaceAway, PlaceUnusable, Stored
+from muybridge.extras import missing_extra
 from muybridge.files.suffixes import SUFFIXES
 from muybridge.signals import genuine
 from muybridge_protocol.errors import InvalidAddress
@@ -35,10 +36,7 @@ try:
     from obstore.exceptions import AlreadyExistsError, PreconditionError
     from obstore.store import S3Store as Bucket
 except ImportError as _missing:
-    raise ModuleNotFoundError(
-        'muybridge.batch.stores.s3 needs obstore: pip install "muybridge[s3]"',
-        name="obstore",
-    ) from _missing
+    raise missing_extra(__name__, "obstore", "s3") from _missing
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig

@@ -15,6 +15,8 @@ where to look. `muybridge.batch.port` has the rules. It needs the extra `testing
 
 from __future__ import annotations
 
+from muybridge.extras import missing_extra
+
 try:
     from muybridge.testing.journal_conformance.any_journal import SERVICE
     from muybridge.testing.journal_conformance.budgets import BudgetedJournalConformance
@@ -23,11 +25,7 @@ try:
 except ModuleNotFoundError as _missing:
     if _missing.name not in ("pytest", "trustme"):
         raise
-    raise ModuleNotFoundError(
-        f"muybridge.testing.journal_conformance needs {_missing.name}: "
-        'pip install "muybridge[testing]"',
-        name=_missing.name,
-    ) from None
+    raise missing_extra(__name__, _missing.name, "testing") from None
 
 __all__ = [
     "SERVICE",
