@@ -7,11 +7,17 @@ contain what any reader of a log may see: no header, query of a link, prompt, bo
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 
 from muybridge_protocol.call_info import CallInfo, CallKind
+from muybridge_protocol.estimates.quantities import Quantities
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Phase, Reason
+
+CallOutcome = Literal["submitted", "refused", "ambiguous", "not sent"]
+"""What has become of a call that costs money, or would have."""
 
 __all__ = [
     "AnyEvent",
@@ -19,6 +25,7 @@ __all__ = [
     "CallEnded",
     "CallInfo",
     "CallKind",
+    "CallOutcome",
     "ExchangeFailed",
     "Observation",
     "RequestSent",
@@ -52,6 +59,10 @@ class CallEnded:
         prompt_tokens: Tokens of a text's prompt, as reported by the service, or None.
         answer_tokens: Tokens of a text's answer, as reported by the service, or None.
         total_tokens: Tokens consumed by a text or a task, as reported by the service, or None.
+        outcome: What has become of a create, a text request or a paid `call`. It is submitted once
+            the service has accepted it, even if its task or answer fails later. None for calls
+            that cost nothing, and for a create that has joined an identical one.
+        consumed: What it consumes if it was accepted, as far as that is known, or None.
     """
 
     call: CallInfo
@@ -63,6 +74,8 @@ class CallEnded:
     prompt_tokens: int | None = None
     answer_tokens: int | None = None
     total_tokens: float | None = None
+    outcome: CallOutcome | None = None
+    consumed: Quantities | None = None
 
 
 @attrs.frozen(kw_only=True)

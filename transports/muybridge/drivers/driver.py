@@ -42,7 +42,7 @@ from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, w
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.operations import Fetch, Operation, Send, Settled, Wait
+from muybridge_protocol.operations import Create, Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.next_polls import NextPolls
 
 from .runtime import Conclude, Runtime
@@ -405,4 +405,5 @@ def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of
 
-    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)
+    request = operation.request if isinstance(operation, Create) else None
+    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now, request)

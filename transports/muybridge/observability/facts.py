@@ -45,14 +45,14 @@ ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
     ResponseReceived: ("status", "duration", "size", "chunks", "first_chunk"),
     ExchangeFailed: ("reason", "phase", "sent", "bytes_sent", "status", "duration"),
     Submitted: ("task.status",),
-    Polled: ("result.status", "changed"),
+    Polled: ("result.status", "changed", "age", "took", "usual"),
     WillRetry: ("what", "cause", "delay", "attempt"),
     ServiceSilent: ("silent", "cause", "delay"),
     Throttled: ("what", "delay"),
     Ambiguous: ("cause",),
     DownloadProgress: ("received", "total"),
     CallEnded: (
-        "duration", "error", "left", "status", "size",
+        "duration", "error", "left", "status", "size", "outcome",
         "prompt_tokens", "answer_tokens", "total_tokens",
     ),
 }  # fmt: skip
