@@ -21,13 +21,7 @@ from muybridge_protocol.emulator import FAILURES
 from muybridge_protocol.errors import MuybridgeError, TaskFailed
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.observations import (
-    AnyEvent,
-    CallBegan,
-    CallEnded,
-    CallInfo,
-    RequestSent,
-)
+from muybridge_protocol.observations import AnyEvent, CallEnded, RequestSent
 
 from .answers import MODEL, PROMPT, spend
 from .drivers import AnyClient, MakeClient
@@ -275,17 +269,25 @@ def test_a_listener_that_raises(make_client: MakeClient, world: World, meters: M
     assert meters.sums("muybridge.paid_calls", OUTCOME) == {"not_sent": 1}
 
 
-def test_only_the_tags_that_are_named(meters: Meters) -> None:
-    """Tags become attributes if their keys are named, and no others do."""
-    tags = {"customer": "acme", "project": "derby"}
-    info = CallInfo(number=1, kind="create", family="imga", model="imga", tags=tags)
+def test_only_the_tags_that_are_named(
+    make_client: MakeClient, world: World, meters: Meters, path: Path
+) -> None:
+    """Tags of a client or a call become attributes if their keys are named, and no others do."""
     listener = Metrics(meters.provider, tags=["customer", "absent"])
-    listener(CallBegan(call=info))
-    listener(CallEnded(call=info, duration=1.0, outcome="submitted"))
-    (point,) = meters.points("muybridge.paid_calls")
-    found = {name for name in point.attributes or {} if name.startswith("muybridge.tag.")}
-    assert found == {"muybridge.tag.customer"}
-    assert meters.sums("muybridge.paid_calls", "muybridge.tag.customer") == {"acme": 1}
+    client = make_client(
+        world, on_event=listener, store=path, tags={"customer": "acme", "project": "derby"}
+    )
+    client.run(image())
+    client.create(image("another horse"), tags={"customer": "duck"})
+    for point in meters.points("muybridge.paid_calls"):
+        found = {name for name in point.attributes or {} if name.startswith("muybridge.tag.")}
+        assert found == {"muybridge.tag.customer"}
+    for metric in ("muybridge.paid_calls", "muybridge.pictures"):
+        assert meters.sums(metric, "muybridge.tag.customer") == {"acme": 1, "duck": 1}
+    assert set(meters.sums("muybridge.polls", "muybridge.tag.customer")) == {"acme"}
+    assert set(meters.sums("gen_ai.client.operation.duration", "muybridge.tag.customer")) == {
+        "acme"
+    }
 
 
 @pytest.mark.parametrize(

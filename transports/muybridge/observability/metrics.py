@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from muybridge.configuration import PRICES_VARIABLE, check_part, check_prices
-from muybridge.observability.semantics import TEXT, Listener, generation
+from muybridge.observability.semantics import TEXT, Listener, generation, tags_of
 from muybridge.version import __version__
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates.quantities import Quantities
@@ -199,8 +199,7 @@ class Metrics(Listener):
     def _attributes(self, info: CallInfo) -> _Attributes:
         """Return what all metrics of a call have."""
         family = {} if info.family is None else {"muybridge.family": info.family}
-        tags = {f"muybridge.tag.{key}": info.tags[key] for key in self._tags if key in info.tags}
-        return generation(info) | family | tags
+        return generation(info) | family | tags_of(info, self._tags)
 
 
 _RESULT: Final = "/v1/result/{id}"

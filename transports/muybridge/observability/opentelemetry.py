@@ -5,9 +5,9 @@
     client = Client(on_event=Tracing(on_event=Metrics()))
 
 A call's span is a child of the span that is current when the call is made, or when its `run_all` or
-batch is started. Spans hold only facts that `facts` allows. No header is added to any request,
-because requests hold exactly what the service's specification says. Traces therefore do not
-continue inside the service.
+batch is started. Spans hold only facts that `facts` allows, and the tags of the purchase
+(`muybridge.tag.customer`). No header is added to any request, because requests hold exactly what
+the service's specification says. Traces therefore do not continue inside the service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from muybridge.observability.facts import Fact, facts
-from muybridge.observability.semantics import PAID, Listener, generation
+from muybridge.observability.semantics import PAID, Listener, generation, tags_of
 from muybridge.version import __version__
 from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
@@ -121,7 +121,7 @@ class Tracing(Listener):
 
     def _record(self, event: AnyEvent, info: CallInfo) -> None:
         if isinstance(event, CallBegan):
-            attributes = _named(facts(event), _CALL)
+            attributes = {**_named(facts(event), _CALL), **tags_of(info)}
             if info.kind in PAID:  # a wait is part of what a create has begun
                 attributes |= generation(info)
             span = self._tracer.start_span(f"muybridge {info.kind}", attributes=attributes)

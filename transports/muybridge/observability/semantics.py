@@ -7,7 +7,7 @@ that begins with `muybridge.` is ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from muybridge.observability.logs import CALLS
@@ -39,6 +39,15 @@ def generation(info: CallInfo) -> dict[str, str]:
         "gen_ai.output.type": output_type(info),
     }
     return {name: value for name, value in named.items() if value is not None}
+
+
+def tags_of(info: CallInfo, keys: Collection[str] | None = None) -> dict[str, str]:
+    """Return the attributes that the tags of a call's purchase are: all, or those of *keys*."""
+    return {
+        f"muybridge.tag.{key}": value
+        for key, value in info.tags.items()
+        if keys is None or key in keys
+    }
 
 
 class Listener:
