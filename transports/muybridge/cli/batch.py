@@ -37,6 +37,7 @@ from muybridge.cli.batch_reports import (
     summary_record,
 )
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
+from muybridge.cli.consent import require_budget
 from muybridge.cli.errors import in_command, interrupted_code, interruption
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
@@ -226,6 +227,7 @@ def _run(chosen: _Chosen) -> Report:
     """Run the batch, and show what happens meanwhile."""
     invocation = chosen.invocation
     with ExitStack() as stack:
+        require_budget(invocation)
         try:
             client = invocation.open_client(stack)
         except LocalError as error:
