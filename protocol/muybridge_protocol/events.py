@@ -60,15 +60,12 @@ class Polled(CallEvent):
         age: Seconds since the task was created, or None if that is not known.
         took: Seconds from its creation to its end, if it has just ended. None if it has not, or if
             it may have ended long before anybody looked.
-        usual: How many seconds such tasks of the same account usually take, by the store of
-            purchases, or None if nothing is known. The driver adds it.
     """
 
     result: Result
     changed: bool
     age: float | None = attrs.field(default=None, eq=False, kw_only=True)
     took: float | None = attrs.field(default=None, eq=False, kw_only=True)
-    usual: float | None = attrs.field(default=None, eq=False, kw_only=True)
 
 
 @attrs.frozen

@@ -12,6 +12,7 @@ from typing import Literal
 import attrs
 
 from muybridge_protocol.call_info import CallInfo, CallKind
+from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.estimates.quantities import Quantities
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Phase, Reason
@@ -27,6 +28,7 @@ __all__ = [
     "CallKind",
     "CallOutcome",
     "ExchangeFailed",
+    "Expected",
     "Observation",
     "RequestSent",
     "ResponseBegan",
@@ -43,6 +45,26 @@ class CallBegan:
     """
 
     call: CallInfo
+
+
+@attrs.frozen(kw_only=True)
+class Expected:
+    """A wait begins, and the store of purchases knows how long such tasks usually take.
+
+    Args:
+        call: The wait.
+        usual: The median of how long tasks of the same model and length took, in seconds.
+        age: Seconds since the task was created, or None if that is not known.
+    """
+
+    call: CallInfo
+    usual: float
+    age: float | None
+
+    def sentence(self, since: float = 0.0) -> str:
+        """Return what is known, for people, so many seconds *since* then."""
+        so_far = "" if self.age is None else f"; {shown_seconds(round(self.age + since))} so far"
+        return f"usually {shown_seconds(round(self.usual))}{so_far}"
 
 
 @attrs.frozen(kw_only=True)
@@ -174,7 +196,13 @@ class ExchangeFailed:
 
 
 Observation = (
-    CallBegan | CallEnded | RequestSent | ResponseBegan | ResponseReceived | ExchangeFailed
+    CallBegan
+    | Expected
+    | CallEnded
+    | RequestSent
+    | ResponseBegan
+    | ResponseReceived
+    | ExchangeFailed
 )
 """What a driver reports."""
 

@@ -245,6 +245,10 @@ class Poll(Operation[Result]):
         """What the operation does, for listeners."""
         return "get" if self.once else "wait"
 
+    def age(self, now: float) -> float | None:
+        """Return how many seconds ago the task was created, or None if that is not known."""
+        return None if self.born is None else now - self.born
+
     def put_off(self, due: float, now: float) -> Self:
         """Return the operation, which is due, put off until the task may be polled again.
 
@@ -335,7 +339,7 @@ class Poll(Operation[Result]):
         return attrs.evolve(poll, **known, due=now + interval, interval=grown)
 
     def _polled(self, result: Result, before: Status | str | None, now: float) -> Polled:
-        age = None if self.born is None else now - self.born
+        age = self.age(now)
         took = age if is_terminal(result.status) and self._is_timely(now) else None
         return Polled(result, changed=result.status != before, age=age, took=took)
 
@@ -380,7 +384,7 @@ class Poll(Operation[Result]):
         return result
 
     def _missing(self, response: HttpResponse, now: float) -> Self:
-        age = None if self.born is None else now - self.born
+        age = self.age(now)
         if age is not None and age <= NEWBORN and not self._is_last_try:
             return self._retry("the service does not know the task yet (status 404)", now)
         family = self.task.known_family

@@ -262,6 +262,8 @@ def _records(invocation: Invocation) -> dict[str, Any]:
         records["result"] = result_record(course.result)
     if course.answer is not None:
         records |= answer_record(course.answer)
+    if invocation.times:
+        records["times"] = invocation.times
     if invocation.warnings:
         records["warnings"] = invocation.warnings
     return records

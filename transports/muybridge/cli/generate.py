@@ -144,5 +144,6 @@ run: FamilyGroup = FamilyGroup(
     _run_command,
     "Create a task, wait for it, and save or print its result.\n\n"
     "With -o, the result is saved; without it, its URL is printed.\n\n"
-    "With --json: {ok, task, result: {the record's fields}, expires_at, path}.",
+    "With --json: {ok, task, result: {the record's fields}, expires_at, path, times: {usual, "
+    "so_far} in seconds, if that is known}.",
 )

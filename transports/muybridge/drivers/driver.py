@@ -40,15 +40,17 @@ from muybridge.drivers.notes import (
 from muybridge.signals import hide_frames, hold_interrupts
 from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.events import Event
+from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.operations import Create, Fetch, Operation, Send, Settled, Wait
+from muybridge_protocol.operations import Create, Fetch, Operation, Poll, Send, Settled, Wait
 from muybridge_protocol.operations.next_polls import NextPolls
+from muybridge_protocol.records.tasks import Result, Status
 
 from .runtime import Conclude, Runtime
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge.purchases.history import History
     from muybridge_protocol.purchases import Tags
 
 T = TypeVar("T")
@@ -246,6 +248,8 @@ class Drive(Generic[Op]):
         self._tracker = _track(operation, driver, known if tags is None else tags)
         self._notes = PaidNotes() if notes is None else notes
         self._settled: Settled[Any] | None = None
+        self._has_recalled = False
+        self._history: History | None = None
         self.events: tuple[Event, ...] = ()
         """What the last step revealed."""
 
@@ -254,6 +258,8 @@ class Drive(Generic[Op]):
         self.events = ()
         runtime = self._driver.runtime
         try:
+            if not self._has_recalled:
+                await self._recall()
             now = runtime.now()
             match self._next_action(now):
                 case Send(request, deadline):
@@ -320,6 +326,30 @@ class Drive(Generic[Op]):
         if request.paid:
             await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
+        if self._history is not None:
+            self._note_duration(self._history)
+
+    async def _recall(self) -> None:
+        """Find out, before a wait begins, how long such tasks usually take."""
+        self._has_recalled = True
+        poll, books = self._operation, self._driver.books
+        if books is None or not isinstance(poll, Poll) or poll.once or poll.settled is not None:
+            return
+        runtime = self._driver.runtime
+        self._history = await runtime.in_thread(partial(books.history, poll.task.id))
+        usual = None if self._history is None else self._history.usual
+        if usual is not None:
+            self._tracker.expect(usual, poll.age(runtime.now()))
+
+    def _note_duration(self, history: History) -> None:
+        """Note how long the task has taken, if it has just been completed."""
+        assert self._driver.books is not None  # noqa: S101  the history is from there
+        for event in self.events:
+            match event:
+                case Polled(Result(status=Status.COMPLETED), took=took) if took is not None:
+                    self._driver.books.store.note_duration(history, took)
+                case _:
+                    pass
 
     async def _drop_cancellation(self) -> None:
         """Drop a second cancellation, which says the same as the first."""

@@ -44,6 +44,7 @@ from muybridge_protocol.observations import (
     CallKind,
     CallOutcome,
     ExchangeFailed,
+    Expected,
     RequestSent,
     ResponseBegan,
     ResponseReceived,
@@ -118,6 +119,10 @@ class Tracker(SilentTracker):
         self._accepted = False
         self._ambiguous = False
         self._tell(CallBegan(call=info))
+
+    def expect(self, usual: float, age: float | None) -> None:
+        """Tell how long such tasks usually take."""
+        self._tell(Expected(call=self._info, usual=usual, age=age))
 
     def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent."""

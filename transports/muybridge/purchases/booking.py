@@ -36,6 +36,7 @@ from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
+from muybridge.purchases.history import History
 from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
@@ -152,6 +153,12 @@ class Books:
         if found is not None and found.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
         return found
+
+    def history(self, task: str) -> History | None:
+        """Return how long tasks like *task* have taken, or None if the store does not know it."""
+        with suppress(StoreUnusable):  # whoever waits has no need of it
+            return self.store.history(self._credentials.fingerprint, task)
+        return None
 
     def close(self) -> None:
         """Close the store, unless it was given as one."""

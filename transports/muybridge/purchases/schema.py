@@ -146,6 +146,16 @@ CREATE TABLE muybridge_limits (
     limits text NOT NULL,
     PRIMARY KEY (tag, period)
 )""",
+    """
+CREATE TABLE muybridge_durations (
+    account text NOT NULL,
+    family text NOT NULL,
+    model text NOT NULL,
+    length text NOT NULL,
+    place bigint NOT NULL,
+    seconds {real} NOT NULL,
+    PRIMARY KEY (account, family, model, length, place)
+)""",
     f"INSERT INTO muybridge_store (salt, version, pruned_before) VALUES (:salt, {VERSION}, 0)",
 )
 """What creates the tables. The last statement makes them a store."""

@@ -21,6 +21,7 @@ from muybridge.purchases.errors import (
     StoreUnusable,
     TaskTaken,
 )
+from muybridge.purchases.history import Duration, keep
 from muybridge.purchases.items import Place, armed_item, lock_items, parts_of, update_items
 from muybridge.purchases.lists import Member
 from muybridge.purchases.port import Conflict, Mark, Rows
@@ -121,7 +122,7 @@ class Decision:
 
 
 _NOT_SENT: Final = Outcome(state=State.RELEASED, reason="it was not sent")
-Step = Arming | News | Withdrawal | Decision
+Step = Arming | News | Withdrawal | Decision | Duration
 
 
 def alone(step: Step) -> frozenset[Hashable]:
@@ -194,6 +195,7 @@ class Transaction:
         self._check_owners(armed, leases=leases)
         self._keep_within_budgets(armed, sums, limited)
         sums.write()
+        keep(self.rows, [one.step for one in members if isinstance(one.step, Duration)])
         new = [one.result for one in armed if one.error is None]
         return Mark(self.salt, new[-1].key, new[-1].armed_at) if new else None
 

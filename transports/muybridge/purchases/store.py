@@ -17,6 +17,7 @@ from weakref import WeakSet
 import attrs
 
 from muybridge.purchases.errors import Lost, NoneDecided, StillSending, StoreUnusable
+from muybridge.purchases.history import Duration, History, find_history
 from muybridge.purchases.items import (
     SELECT_ITEMS,
     Place,
@@ -39,6 +40,7 @@ from muybridge.purchases.steps import (
     Withdrawal,
     alone,
     find_all,
+    indexed,
     limits_of,
     named,
     of_version,
@@ -205,7 +207,7 @@ class Store:
 
     def begin(self) -> None:
         """Begin with nothing to record: at first, and again in a forked child."""
-        self._late: dict[News | Withdrawal, None] = {}
+        self._late: dict[News | Withdrawal | Duration, None] = {}
         self._lists: Lists[Step] = Lists(self._commit, self._take_back, alone)
         self._part = secrets.randbelow(self.database.parts)
 
@@ -459,6 +461,27 @@ class Store:
             page = [read(row) for row in found]
             yield from page
             last = (page[-1].armed_at, page[-1].key)
+
+    # How long tasks take
+
+    def history(self, digest: Callable[[bytes], str], task: str) -> History | None:
+        """Return how long tasks like *task* have taken, or None if no purchase has this task.
+
+        Args:
+            digest: Returns the account, as for `account`.
+            task: The task's id.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            if rows is None:
+                return None
+            return find_history(rows, digest(str(self._salt).encode()), indexed(task))
+
+    def note_duration(self, history: History, seconds: float) -> None:
+        """Note how long a task has taken. The next use of this object records it."""
+        self._late[Duration(history, seconds)] = None
 
     # Owners
 
