@@ -58,6 +58,7 @@ def test_a_sidecar(make_client: MakeClient, world: World, tmp_path: Path) -> Non
         "file": "horse.png",
         "size": len(PNG),
         "sha256": hashlib.sha256(PNG).hexdigest(),
+        "content_credentials": False,
         "task": task.id,
         "family": "imgb",
         "model": "imgb-2",

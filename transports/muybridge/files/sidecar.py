@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, TypeGuard
 import attrs
 
 from muybridge.files.durable import sync_folders, write_all
+from muybridge.media.files import inspect_file
 from muybridge.signals import genuine, ignoring_errors
 from muybridge.version import __version__
 from muybridge_protocol.errors import DownloadFailed
@@ -163,6 +164,7 @@ def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> 
         MARK: VERSION,
         "file": path.name,
         **attributes(content, "size", "sha256"),
+        "content_credentials": inspect_file(path).credentials,
         "task": fact("id"),
         "family": fact("family") if request is None else request.family.name,
         "model": fact("requested_model") or fact("model"),
