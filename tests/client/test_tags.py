@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
+import moments
 from muybridge import InvalidTags, Task
 from muybridge.observability.opentelemetry import Tracing
 from muybridge.purchases import Measure, Purchase
@@ -90,6 +91,12 @@ def spans() -> Iterator[Spans]:
     made = Spans()
     yield made
     made.provider.shutdown()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests look more often for the one that they wait for."""
+    monkeypatch.setattr(*moments.constant("pause before a name is looked up again"), 0.05)
 
 
 def only(place: str | Path) -> Purchase:
@@ -283,3 +290,83 @@ def tags_of(span: ReadableSpan) -> dict[str, object]:
         for name, value in told(span).items()
         if name.startswith(prefix)
     }
+
+
+ACROSS = "across-tags"
+
+
+def one(client: AnyClient, tags: Mapping[str, str], dedupe: object) -> str:
+    """Return the task of a request that is created under *tags* in a run of its own."""
+    del dedupe
+    return client.create(image(), tags=tags).id
+
+
+def in_run_all(client: AnyClient, tags: Mapping[str, str], dedupe: object) -> str:
+    """The same, in `run_all`."""
+    [outcome] = run_all(client, [image()], tags=tags, dedupe=dedupe)
+    return outcome.unwrap().id
+
+
+A, B = {"customer": "a"}, {"customer": "b"}
+NONE: dict[str, str] = {}
+
+
+@pytest.mark.parametrize(
+    ("purchases", "sent"),
+    [
+        ([(A, True), (A, True), (NONE, True), (NONE, True), (B, True)], 3),
+        ([(A, ACROSS), (B, ACROSS), (NONE, ACROSS)], 1),
+        ([(A, True), (B, True), (NONE, ACROSS)], 2),
+        ([(NONE, True), (A, ACROSS)], 1),
+        ([(A, ACROSS), (A, True), (NONE, True), (B, True)], 3),
+        ([(NONE, ACROSS), (NONE, True)], 1),
+    ],
+)
+@pytest.mark.parametrize("create", [one, in_run_all])
+def test_identical_requests_join_across_tags_only_if_told(
+    make_client: MakeClient,
+    world: World,
+    place: str,
+    create: Callable[[AnyClient, Mapping[str, str], object], str],
+    purchases: Sequence[tuple[Mapping[str, str], object]],
+    sent: int,
+) -> None:
+    """`dedupe=True` is for the same tags, "across-tags" for any; each joins what the other made."""
+    tasks = [
+        create(make_client(world, store=place, dedupe=dedupe), tags, dedupe)
+        for tags, dedupe in purchases
+    ]
+    assert len(world.posts) == len({*tasks}) == sent
+
+
+@pytest.mark.usefixtures("patient")
+def test_twins_across_tags_at_the_same_moment(
+    make_client: MakeClient, world: World, place: str
+) -> None:
+    """In one run, all of them wait for the first, whatever their tags, or for those like them."""
+    tags = [{"customer": f"{number % 3}"} for number in range(9)]
+    for dedupe, sent in ((True, 3), (ACROSS, 0)):
+        world.seen.clear()
+        outcomes = run_all(make_client(world, store=place), [image()] * 9, tags=tags, dedupe=dedupe)
+        assert len({outcome.unwrap().id for outcome in outcomes}) == (3 if dedupe is True else 1)
+        assert len(world.posts) == sent
+
+
+def test_a_name_belongs_to_no_tags(make_client: MakeClient, world: World, place: str) -> None:
+    """`create_once` gives the same task under other tags, and it keeps the tags of the first."""
+    client = make_client(world, store=place)
+    first = client.create_once("order 1", image(), tags=A)
+    assert client.create_once("order 1", image(), tags=B).id == first.id
+    assert (only(place).tags, len(world.posts)) == (("customer=a",), 1)
+
+
+@pytest.mark.parametrize("dedupe", ["across", "yes", 1, None])
+def test_a_wrong_dedupe(make_client: MakeClient, world: World, dedupe: object) -> None:
+    """Anything else is an error that says what there is."""
+    for attempt in (
+        lambda: make_client(world, dedupe=dedupe),
+        lambda: run_all(make_client(world), [image()], dedupe=dedupe),
+    ):
+        with pytest.raises(TypeError, match="dedupe must be True, False or 'across-tags', not"):
+            attempt()
+    assert world.seen == []

@@ -24,7 +24,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -37,6 +36,7 @@ from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
 from muybridge.purchases.store import Store
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
@@ -56,12 +56,12 @@ from muybridge_protocol.purchases import (
     judged,
     labels_of,
 )
+from muybridge_protocol.purchases.names import Dedupe
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 T = TypeVar("T")
 
-NO_TAGS: Final[Tags] = MappingProxyType({})
 _LONGEST_NAME: Final = 200
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
@@ -79,7 +79,7 @@ class Books:
         budgets: What must not be exceeded.
         credentials: The client's.
         prices: What requests cost, or None if that is not known.
-        dedupe: Whether identical requests join.
+        dedupe: Whether identical requests join, and whether also across tags.
         tags: The tags of every purchase, which were checked.
     """
 
@@ -90,12 +90,12 @@ class Books:
         credentials: Credentials,
         *,
         prices: PriceList | None = None,
-        dedupe: bool,
+        dedupe: Dedupe,
         tags: Tags = NO_TAGS,
     ) -> None:
         self.prices = prices
         self.tags: Tags = tags
-        self.dedupe: bool = dedupe
+        self.dedupe: Dedupe = dedupe
         self._owns_store = not isinstance(store, Store)
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets

@@ -53,6 +53,7 @@ from muybridge_protocol.purchases import (
     written_amounts,
     written_sums,
 )
+from muybridge_protocol.purchases.names import SAME, Identity
 from muybridge_protocol.purchases.purchase import called
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Task
@@ -651,6 +652,26 @@ def named(rows: Rows, account: str, name: str) -> Purchase | None:
         f"AND state IN ({listed(NAMED)})", account=account, name=name,
     )  # fmt: skip
     return read(found[0]) if found else None
+
+
+def twin(rows: Rows, account: str, name: str) -> Purchase | None:
+    """Return the purchase that an identical request joins under another name than its own.
+
+    Those that join across tags, and those that do not, have different names.
+    """
+    identity = Identity.in_name(name)
+    if identity is None:
+        return None
+    if identity.tags is not None:
+        found = named(rows, account, Identity(identity.digest).name)
+        same = None if found is None else Identity.of(identity.digest, found.tags)
+        return found if same == identity else None
+    rest = rows.run(
+        f"{SELECT} WHERE account = :account AND digest = :digest AND digest IS NOT NULL "
+        f"AND state IN ({listed(NAMED)}) AND substr(name, 1, {len(SAME) + 1}) = '{SAME} ' "
+        "ORDER BY armed_at, key LIMIT 1", account=account, digest=identity.digest,
+    )  # fmt: skip
+    return read(rest[0]) if rest else None
 
 
 SELECT_LIMITS: Final = "SELECT tag, counted_under, since, limits FROM muybridge_limits"

@@ -45,6 +45,7 @@ from muybridge.purchases.steps import (
     read,
     read_limits,
     sums_of,
+    twin,
 )
 from muybridge_protocol.purchases import (
     AFTER_CHOICE,
@@ -424,12 +425,16 @@ class Store:
     def named(self, account: str, name: str) -> Purchase | None:
         """Return the purchase that has a name, or None. One that nobody sends is ambiguous.
 
+        If it is the name of identical requests, that is every purchase that these join.
+
         Raises:
             StoreUnusable: The store cannot be read or written.
         """
         self.record_late()
         with self._reading() as rows:
-            found = None if rows is None else named(rows, account, name)
+            found = None
+            if rows is not None:
+                found = named(rows, account, name) or twin(rows, account, name)
         if found is not None and found.state is State.ARMED and self.sweep():
             return self.named(account, name)
         return found
