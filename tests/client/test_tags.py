@@ -11,9 +11,9 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 import moments
-from muybridge import InvalidTags, Task
+from muybridge import InvalidTags, OverBudget, Task
 from muybridge.observability.opentelemetry import Tracing
-from muybridge.purchases import Measure, Purchase
+from muybridge.purchases import Budget, Choosing, Measure, Purchase, open_store
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.purchases import OwnTags
 from stores import purchases_at
@@ -370,3 +370,56 @@ def test_a_wrong_dedupe(make_client: MakeClient, world: World, dedupe: object) -
         with pytest.raises(TypeError, match="dedupe must be True, False or 'across-tags', not"):
             attempt()
     assert world.seen == []
+
+
+@paying
+def test_a_budget_for_a_key(make_client: MakeClient, world: World, place: str, way: str) -> None:
+    """Each value may spend as much, and nothing is sent without the key, whichever call spends."""
+    with open_store(place) as store:
+        store.limit("customer", Budget(creates=1, calls=1))
+    client = make_client(world, store=place, tags={"team": "film"})
+    pay = PAYING[way]
+    pay(client, tags={"customer": "a"})
+    if way == "create_once":
+        pay = called("create_once", "order 2", image())
+    for tags, problem in (
+        ({}, "a stored budget holds for each value of the tag 'customer', and the request has no"),
+        ({"customer": "a"}, "none of the limit of 1 .* is left.* stored budget of customer=a "),
+    ):
+        with pytest.raises(OverBudget, match=problem) as caught:
+            pay(client, tags=tags)
+        assert caught.value.charged == "no"
+        told = [one.to_dict() for one in caught.value.remedies]
+        assert told == ([] if tags else [{"kind": "tag", "option": "customer"}])
+        assert ('Pass tags={"customer": ...}.' in str(caught.value)) == (not tags)
+    assert len(world.posts) == 1
+    pay(client, tags={"customer": "b"})
+    assert [one.tags for one in purchases_at(place)] == [
+        ("customer=a", "team=film"), ("customer=b", "team=film"),
+    ]  # fmt: skip
+
+
+def test_an_unknown_cost_blocks_until_it_is_given(
+    make_client: MakeClient, world: World, place: str
+) -> None:
+    """It blocks limits on cost of its own tags alone; the error names the purchase to decide."""
+    make_client(world, store=place, tags=A).create(image())
+    unknown = only(place).key
+    with open_store(place) as store:
+        store.limit("customer", Budget(cost=1))
+    prices = parse_prices('currency = "USD"\nprices = [{family = "imga", per_call = 0.25}]')
+    client = make_client(world, store=place, prices=prices)
+    client.create(image(), tags=B)
+    with pytest.raises(OverBudget, match=rf"cost is unknown \(purchase {unknown}\)") as caught:
+        client.create(image(), tags=A)
+    [remedy] = caught.value.remedies
+    assert (remedy.kind, remedy.purchase) == ("price", unknown)
+    command = f"decide --store {'URL' if '://' in place else place} {unknown} --cost AMOUNT"
+    assert f"To give a cost: muybridge {command}." in str(caught.value)
+    with open_store(place) as store:
+        store.decide_all([Choosing(unknown, None, cost=Decimal("0.5"))])
+    for _ in range(2):
+        client.create(image(), tags=A)
+    with pytest.raises(OverBudget, match="none of the limit of 1 in cost is left"):
+        client.create(image(), tags=A)
+    assert len(world.posts) == 4

@@ -220,7 +220,11 @@ class Booking:
             await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
         except Exceeded as error:
             return TransportFailure(
-                phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
+                phase=Phase.CONNECT,
+                sent=False,
+                reason=Reason.OVER_BUDGET,
+                detail=str(error),
+                remedies=error.remedies,
             )
         except GeneratorExit:  # the coroutine is closed: nothing can be awaited
             raise

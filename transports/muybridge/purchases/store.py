@@ -70,6 +70,7 @@ from muybridge_protocol.purchases import (
     all_countable,
     decided,
     followed,
+    is_key,
     priced,
     read_sums,
     totals,
@@ -732,19 +733,20 @@ class Store:
         The tag may have a budget for this period already. Its other limits stay as they are.
 
         Args:
-            tag: The tag, or `EVERYTHING`.
+            tag: The tag, or `EVERYTHING`; or a key alone, for each of its values separately. Then
+                every purchase needs a tag with this key.
             budget: The limits.
             from_now: Whether only what is armed from now on counts, and not what was spent before;
                 or None to leave that as it is. A new budget counts what was before.
 
         Raises:
-            ValueError: The tag is not printable, or too long, or there is no limit.
+            ValueError: The tag cannot be used, or there is no limit.
             StoreUnusable: The store cannot be written.
         """
         after = StoredBudget(tag=tag, budget=budget, counted_under=tag)
         with self._transaction() as turn:
             # Whoever counts under this tag, and has not seen the limit, ends first.
-            turn.rows.hold([tag])
+            turn.rows.hold([EVERYTHING if is_key(tag) else tag])
             before = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), budget.per)
             if before is not None:
                 limits = {str(one): it for one, it in before.budget.limits.items()}
@@ -778,7 +780,7 @@ class Store:
         if not self.database.exists():  # who lifts a limit creates no store
             raise LookupError(tag)
         with self._transaction() as turn:
-            turn.rows.hold([tag])
+            turn.rows.hold([EVERYTHING if is_key(tag) else tag])
             found = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
             if found is None:
                 raise LookupError(tag)
@@ -810,6 +812,29 @@ class Store:
             if budget is not None:
                 days = budget.days(float(rows.run("SELECT {now}")[0][0]))
             return totals(read_sums(sums_of(rows, tag, *(days or (EVER, EVER)))))
+
+    def spent_of_key(self, stored: StoredBudget) -> dict[str, Amounts]:
+        """Return what counts as spent of a budget for a key, by tag.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        begin = stored.label_of(f"{stored.tag}=")
+        with self._reading() as rows:
+            if rows is None:
+                return {}
+            now = float(rows.run("SELECT {now}")[0][0])
+            first, last = stored.budget.days(now) or (EVER, EVER)
+            found = rows.run(
+                "SELECT tag, sums FROM muybridge_spent WHERE substr(tag, 1, :length) = :begin "
+                "AND day BETWEEN :first AND :last ORDER BY tag",
+                length=len(begin), begin=begin, first=first, last=last,
+            )  # fmt: skip
+        sums: dict[str, list[str]] = {}
+        for label, text in found:
+            value = str(label)[len(begin) :]
+            sums.setdefault(f"{stored.tag}={value}", []).append(str(text))
+        return {tag: totals(read_sums(texts)) for tag, texts in sums.items()}
 
     def pruned_spent(self, key: str | None = None) -> dict[tuple[str, int], Sums]:
         """Return what was spent on days of which purchases were removed, by tag and day.
