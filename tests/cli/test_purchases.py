@@ -21,7 +21,7 @@ from muybridge.purchases import Choice, Exceeded, Measure, State, Store, open_st
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import environment
-from purchases.bought import CUT, buy, refuse
+from purchases.bought import COST, CUT, buy, refuse
 from purchases.racer import order_of
 
 from .conftest import Invoke
@@ -322,6 +322,25 @@ def test_a_table_with_wrong_lines(ask: Invoke, store: Store, tmp_path: Path) -> 
             assert one in done.stderr, done.stderr
         assert json.loads(done.stdout)["error"]["type"] == "InvalidDecisions"
         assert [*store.purchases()] == bought
+
+
+def test_what_has_no_cost(ask: Invoke, store: Store, tmp_path: Path) -> None:
+    """Requests without a known cost are listed, and given their costs, one by one or in a table."""
+    assert "no request without a cost" in ask("undecided", "--unpriced").stderr
+    first = buy(store, "customer=acme", task="T1", cost=None)
+    second = buy(store, cost=None)
+    buy(store, task="T2")
+    refuse(store)
+    rows = wide(ask("undecided", "--unpriced"))[1:]
+    assert [row.split()[0] for row in rows] == [first.key, second.key]
+    assert ask("decide", first.key, "--cost", "0.25").stderr.splitlines()[1] == "its cost is 0.25"
+    done = ask("undecided", "--unpriced", "--csv")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    (tmp_path / "costs.csv").write_text(f"{lines[0]}\n{lines[1]}0.5\n")
+    assert ask("decide", "--from", str(tmp_path / "costs.csv")).exit_code == 0
+    assert told(ask("undecided", "--unpriced", "--json"))["undecided"] == []
+    assert store.spent()[Measure.COST] == Decimal("0.75") + COST
 
 
 # Budgets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -423,3 +424,27 @@ def test_an_unknown_cost_blocks_until_it_is_given(
     with pytest.raises(OverBudget, match="none of the limit of 1 in cost is left"):
         client.create(image(), tags=A)
     assert len(world.posts) == 4
+
+
+def test_sidecars_have_them(
+    make_client: MakeClient, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever saves a result, now or later, finds its tags in the store, and never makes one."""
+    state = tmp_path / "muybridge"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def saved(client: AnyClient, task: Task) -> object:
+        path = client.save(client.wait(task), tmp_path / f"{task.id}.png", sidecar=True)
+        return json.loads(path.with_name(f"{path.name}.json").read_bytes())["tags"]
+
+    untagged = make_client(world).create(image("another horse"))
+    assert saved(make_client(world), untagged) is None
+    assert not state.exists()
+    client = make_client(world, tags={"team": "film"})
+    task = client.create(image(), tags=A)
+    known = {"customer": "a", "team": "film"}
+    assert saved(client, task) == saved(make_client(world), task) == known
+    assert saved(make_client(world), untagged) is None
+    assert saved(make_client(world, store=tmp_path / "other"), task) is None
+    (state / "store.sqlite3").write_bytes(b"nonsense")
+    assert saved(make_client(world), task) is None

@@ -12,7 +12,9 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Never, NoReturn, Self, TypeVar, overload
+
+import attrs
 
 from muybridge.configuration import check_dedupe, read_books
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
@@ -873,8 +875,23 @@ class BaseClient:
         """Save a result to a path, as `download` and `save` say."""
         from muybridge.files.downloads import download
 
+        if sidecar:
+            sidecar = await self._with_tags(sidecar, source)
         saving = partial(download, path=path, sidecar=sidecar, adds_suffix=adds_suffix)
         return await self._fetch(source, saving, seconds, size_limit)
+
+    async def _with_tags(
+        self, sidecar: Literal[True] | Sidecar, source: Result | Task | str
+    ) -> Sidecar:
+        """Return what a sidecar says, with the tags under which the store has the task."""
+        from muybridge.files.sidecar import Sidecar
+
+        about = Sidecar() if sidecar is True else sidecar
+        _, task = link_of(source)
+        if about.tags is not None or task is None:
+            return about
+        known = partial(self._named_books().tags_of, task.id)
+        return attrs.evolve(about, tags=await self._driver.runtime.in_thread(known))
 
     async def _fetch(
         self,

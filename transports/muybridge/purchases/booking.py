@@ -55,6 +55,7 @@ from muybridge_protocol.purchases import (
     amounts_of,
     judged,
     labels_of,
+    tags_in,
 )
 from muybridge_protocol.purchases.names import Dedupe
 from muybridge_protocol.records.json import read_object, readable
@@ -152,6 +153,17 @@ class Books:
         if found is not None and found.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
         return found
+
+    def tags_of(self, task: str) -> Tags | None:
+        """Return the tags of the purchase of *task*, or None if the store does not know it.
+
+        Nothing is created, and a store that cannot be used knows nothing.
+        """
+        with suppress(StoreUnusable):
+            if self.store.database.exists():
+                found = self.store.bought(self.account, task)
+                return None if found is None else tags_in(found.tags)
+        return None
 
     def close(self) -> None:
         """Close the store, unless it was given as one."""

@@ -39,6 +39,7 @@ from muybridge.purchases.steps import (
     Withdrawal,
     alone,
     find_all,
+    indexed,
     limits_of,
     named,
     of_version,
@@ -439,6 +440,19 @@ class Store:
         if found is not None and found.state is State.ARMED and self.sweep():
             return self.named(account, name)
         return found
+
+    def bought(self, account: str, task: str) -> Purchase | None:
+        """Return the purchase that has a task, or None.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            found = [] if rows is None else rows.run(
+                f"{SELECT} WHERE account = :account AND task = :task",
+                account=account, task=indexed(task),
+            )  # fmt: skip
+        return read(found[0]) if found else None
 
     def purchases(self, *states: State) -> Iterator[Purchase]:
         """Yield the purchases in *states*, or all of them, from the oldest on, a page at a time.
