@@ -272,24 +272,29 @@ def test_a_budget_in_the_default_store(run: Command, paid: CrookedService) -> No
 
 @on_posix
 @pytest.mark.parametrize(
-    ("tags", "code"),
+    ("limited", "tags", "code"),
     [
-        (("--tag", "customer=acme"), 0),
-        (("--tag", "customer=duck"), 3),
-        ((), 3),
+        ("customer=acme", ("--tag", "customer=acme"), 0),
+        ("customer=acme", ("--tag", "customer=duck"), 3),
+        ("customer=acme", (), 3),
+        ("customer", ("--tag", "customer=acme"), 0),
+        ("customer", ("--tag", "project=derby"), 3),
     ],
 )
 def test_a_budget_of_a_tag(
     run: Command,
     paid: CrookedService,
     store: Store,
+    limited: str,
     tags: tuple[str, ...],
     code: int,
 ) -> None:
-    """A budget for a tag covers the requests with this tag, and no others."""
+    """A budget for a tag, or for a key, covers the requests with it, and no others."""
     choose("budget")
-    store.limit("customer=acme", Budget(creates=5))
-    assert run(*CREATE, *tags, "--store", store.place).exit_code == code
+    store.limit(limited, Budget(creates=1))
+    words = (*CREATE, *tags, "--store", store.place, "--json")
+    assert run(*words).exit_code == code
+    assert failed(run(*words))["consent_required"] is True  # if it was used up, too
     assert paid.posts == (1 if code == 0 else 0)
 
 

@@ -135,7 +135,7 @@ def require_budget(invocation: Invocation) -> None:
         return
     with invocation.spending.open_store() as store:
         found = budgets_for(store, all_tags(invocation.spending.read_tags()))
-    if any(stored.budget.limits.keys() - {Measure.CALLS} for stored in found):
+    if any(stored.budget.limits.keys() - {Measure.CALLS} for stored, _ in found):
         _use_the_store(invocation)
         return
     raise ConsentRequired(

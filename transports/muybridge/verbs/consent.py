@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +26,7 @@ from muybridge.files.state import state_folder
 from muybridge.signals import genuine, ignoring_errors
 from muybridge_protocol.errors import MuybridgeError
 from muybridge_protocol.local_errors import NOTHING_SENT
-from muybridge_protocol.purchases import EVERYTHING, Amounts, StoredBudget, Tags, is_key, labels_of
+from muybridge_protocol.purchases import Amounts, StoredBudget, TagMissing, Tags, labels_of
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
 
 if TYPE_CHECKING:
@@ -158,27 +159,30 @@ def uncovered(store: Store, amounts: Amounts, tags: Tags) -> str | None:
         StoreUnusable: It cannot be read.
     """
     reasons: list[str] = []
-    for stored in budgets_for(store, tags):
+    for stored, tag in budgets_for(store, tags):
         if not any(amounts[measure] != 0 for measure in stored.budget.limits):
             continue
-        if is_key(stored.tag):  # a sum for each of its values: the store looks when it records
-            return None
-        spent = store.spent(stored.counted_under, stored.budget)
+        spent = store.spent(stored.label_of(tag), stored.budget)
         told = stored.budget.exceeded_by(amounts, spent)
         if told is None:
             return None
-        reasons.append(f"{stored.called()}: {told}")
+        reasons.append(f"{stored.called(tag)}: {told}")
     return "; ".join(reasons) or "none limits such a request"
 
 
-def budgets_for(store: Store, tags: Tags) -> list[StoredBudget]:
-    """Return the budgets in *store* that limit requests with these tags.
+def budgets_for(store: Store, tags: Tags) -> list[tuple[StoredBudget, str]]:
+    """Return the budgets in *store* that limit requests with these tags, each with its tag.
 
     Raises:
         StoreUnusable: It cannot be read.
     """
-    of_request = {EVERYTHING, *tags, *labels_of(tags)}
-    return [stored for stored in store.limits() if stored.tag in of_request]
+    found: list[tuple[StoredBudget, str]] = []
+    for stored in store.limits():
+        with suppress(TagMissing):  # the store says so when it records the request
+            tag = stored.tag_of(labels_of(tags))
+            if tag is not None:
+                found.append((stored, tag))
+    return found
 
 
 def _read() -> tuple[str, Mapping[str, Consent]]:
