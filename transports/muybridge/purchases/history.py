@@ -8,10 +8,10 @@ anyway.
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections import Counter
 from collections.abc import Iterable
-from operator import itemgetter
+from hashlib import sha256
 from statistics import median
 from typing import Final
 
@@ -26,22 +26,17 @@ FEWEST: Final = 3
 """From fewer durations, nobody can tell what is usual."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class History:
     """How long tasks like one have taken.
 
     Args:
-        account: Whose they are.
-        family: Their family.
-        model: Their model.
-        length: The seconds of video that they make, or "" if that is not known.
+        tasks: Stands for the tasks of an account with the same family, model and length: a digest,
+            which every database can index.
         seconds: How long they took.
     """
 
-    account: str
-    family: str
-    model: str
-    length: str
+    tasks: str
     seconds: tuple[float, ...] = ()
 
     @property
@@ -55,11 +50,11 @@ class Duration:
     """How long a task has taken.
 
     Args:
-        history: That of tasks like it.
+        tasks: For which tasks it is one, as in `History`.
         seconds: The duration.
     """
 
-    history: History
+    tasks: str
     seconds: float
 
 
@@ -73,48 +68,33 @@ def find_history(rows: Rows, account: str, task: str) -> History | None:
         return None
     [(family, model, amounts)] = found
     length = read_amounts(str(amounts))[Measure.SECONDS]
-    tasks = History(
-        account=account,
-        family=str(family),
-        model=str(model),
-        length="" if length is None else f"{length.normalize():f}",
-    )
-    told = rows.run(f"SELECT seconds {_OF_TASKS}", **_key(tasks))
-    return attrs.evolve(tasks, seconds=tuple(float(seconds) for (seconds,) in told))
+    shown = "" if length is None else f"{length.normalize():f}"
+    tasks = sha256(json.dumps([account, family, model, shown]).encode()).hexdigest()
+    told = rows.run("SELECT seconds FROM muybridge_durations WHERE tasks = :tasks", tasks=tasks)
+    return History(tasks, tuple(float(seconds) for (seconds,) in told))
 
 
 def keep(rows: Rows, durations: Iterable[Duration]) -> None:
     """Write *durations*, each in a place of its history: the next free one, or any."""
-    taken: Counter[tuple[str, ...]] = Counter()
-    chosen: list[tuple[tuple[str, ...], int, Duration]] = []
+    taken: dict[str, int] = {}
+    chosen: list[tuple[str, int, float]] = []
     for one in durations:
-        key = tuple(_key(one.history).values())
-        if key not in taken:
-            [(count,)] = rows.run(f"SELECT count(*) {_OF_TASKS}", **_key(one.history))
-            taken[key] = int(count)
-        place = taken[key] if taken[key] < PLACES else secrets.randbelow(PLACES)
-        taken[key] += 1
-        chosen.append((key, place, one))
+        if one.tasks not in taken:
+            [(count,)] = rows.run(
+                "SELECT count(*) FROM muybridge_durations WHERE tasks = :tasks", tasks=one.tasks
+            )
+            taken[one.tasks] = int(count)
+        place = taken[one.tasks] if taken[one.tasks] < PLACES else secrets.randbelow(PLACES)
+        taken[one.tasks] += 1
+        chosen.append((one.tasks, place, one.seconds))
     # In one order, so that no transaction waits for another that waits for it.
-    for _, place, one in sorted(chosen, key=itemgetter(0, 1)):
-        values = {**_key(one.history), "place": place, "seconds": one.seconds}
+    for tasks, place, seconds in sorted(chosen):
+        values = {"tasks": tasks, "place": place, "seconds": seconds}
         if not rows.change(
-            f"UPDATE muybridge_durations SET seconds = :seconds WHERE {_SAME} AND place = :place",
-            **values,
-        ):
+            "UPDATE muybridge_durations SET seconds = :seconds "
+            "WHERE tasks = :tasks AND place = :place", **values,
+        ):  # fmt: skip
             rows.run(
-                "INSERT INTO muybridge_durations (account, family, model, length, place, seconds) "
-                "VALUES (:account, :family, :model, :length, :place, :seconds) "
-                "ON CONFLICT DO NOTHING", **values,
+                "INSERT INTO muybridge_durations (tasks, place, seconds) "
+                "VALUES (:tasks, :place, :seconds) ON CONFLICT DO NOTHING", **values,
             )  # fmt: skip
-
-
-_SAME: Final = "account = :account AND family = :family AND model = :model AND length = :length"
-_OF_TASKS: Final = f"FROM muybridge_durations WHERE {_SAME}"
-
-
-def _key(history: History) -> dict[str, str]:
-    return {
-        "account": history.account, "family": history.family, "model": history.model,
-        "length": history.length,
-    }  # fmt: skip

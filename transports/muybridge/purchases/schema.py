@@ -151,13 +151,10 @@ CREATE TABLE muybridge_limits (
 )""",
     """
 CREATE TABLE muybridge_durations (
-    account text NOT NULL,
-    family text NOT NULL,
-    model text NOT NULL,
-    length text NOT NULL,
+    tasks text NOT NULL,
     place bigint NOT NULL,
     seconds {real} NOT NULL,
-    PRIMARY KEY (account, family, model, length, place)
+    PRIMARY KEY (tasks, place)
 )""",
     f"INSERT INTO muybridge_store (salt, version, pruned_before) VALUES (:salt, {VERSION}, 0)",
 )

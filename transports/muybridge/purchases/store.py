@@ -500,7 +500,7 @@ class Store:
 
     def note_duration(self, history: History, seconds: float) -> None:
         """Note how long a task has taken. The next use of this object records it."""
-        self._late[Duration(history, seconds)] = None
+        self._late[Duration(history.tasks, seconds)] = None
 
     # Owners
 
