@@ -109,8 +109,7 @@ class Credentials:
         """
         # No key begins with a line break.
         who = self._key.encode() if self._account is None else f"\n{self._account}".encode()
-        said = f"{self._service.base_url or ''}\n".encode() + who
-        return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
+        return _digest(salt, f"{self._service.base_url or ''}\n".encode() + who)
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* with the key redacted, in case the service echoed it."""
@@ -166,6 +165,19 @@ class Credentials:
             if partial.endswith(key[:size]):
                 return partial[:-size] + _REDACTED.encode()
         return partial
+
+
+def fingerprint_of(key: str, salt: bytes) -> str:
+    """Return a digest of a key alone, wherever it is used. The key cannot be found from it.
+
+    Raises:
+        InvalidKey: The key cannot be sent as it is.
+    """
+    return _digest(salt, check_key(key).encode())
+
+
+def _digest(salt: bytes, said: bytes) -> str:
+    return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
 
 
 def _written(key: str) -> str:

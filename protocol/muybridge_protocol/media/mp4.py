@@ -54,6 +54,8 @@ def read_mp4(source: Source, draft: Draft) -> None:
             break
         if box.name == b"moov":
             movie = box
+        elif box.name == b"uuid":
+            draft.credentials |= source.read(box.start, len(_CREDENTIALS)) == _CREDENTIALS
         elif box.name == b"meta":
             inside = attrs.evolve(box, start=box.start + 4)  # behind its version
             picture = inside if _handler(source, inside) == b"pict" else picture
@@ -73,6 +75,8 @@ def read_mp4(source: Source, draft: Draft) -> None:
         raise Damaged("it has no header")
 
 
+_CREDENTIALS = bytes.fromhex("d8fec3d61b0e483c92975828877ec481")
+"""The type of the box with a C2PA manifest store."""
 _DATA = (b"mdat", b"moof")
 _NEEDED = (*_DATA, b"moov", b"meta")
 """The boxes without whose end a file is of no use. Others are notes, and anything may follow."""

@@ -95,6 +95,9 @@ UNREADABLE_TRIES = 3
 """Additional polls after a response that cannot be read or lacks its URL."""
 QUERY_TRIES = 3
 """Attempts in all for a single query."""
+TIMELY = 10.0
+"""Seconds for which a task may have ended unnoticed, at least, and its end still count as noticed
+in time. Where polls are rarer, it is two intervals."""
 
 _ROUNDING = 1e-5
 """Seconds that a time may be off because Unix seconds are large numbers."""
@@ -250,6 +253,10 @@ class Poll(Operation[Result]):
         """What the operation does, for listeners."""
         return "get" if self.once else "wait"
 
+    def age(self, now: float) -> float | None:
+        """Return how many seconds ago the task was created, or None if that is not known."""
+        return None if self.born is None else now - self.born
+
     def put_off(self, due: float, now: float) -> Self:
         """Return the operation, which is due, put off until the task may be polled again.
 
@@ -328,7 +335,7 @@ class Poll(Operation[Result]):
             "heard": now,
             "failures": 0,
             "unreadable": 0,
-            "events": (Polled(result, changed=result.status != before),),
+            "events": (self._polled(result, before, now),),
         }
         poll = self._with_family_of(result, now)
         if poll.once:
@@ -338,6 +345,19 @@ class Poll(Operation[Result]):
         interval = poll.interval_at(now)
         grown = min(poll.pacing.longest, interval * GROWTH)
         return attrs.evolve(poll, **known, due=now + interval, interval=grown)
+
+    def _polled(self, result: Result, before: Status | str | None, now: float) -> Polled:
+        age = self.age(now)
+        took = age if is_terminal(result.status) and self._is_timely(now) else None
+        return Polled(result, changed=result.status != before, age=age, took=took)
+
+    def _is_timely(self, now: float) -> bool:
+        """Whether a task that has ended was still in progress shortly before *now*."""
+        # It was in progress when it was created. Whoever waits later may find that it ended long
+        # ago, and whoever has seen the end before has told it.
+        last = self.born if self.seen is None else self.heard
+        ended = self.seen is not None and is_terminal(self.seen)
+        return last is not None and not ended and now - last <= max(TIMELY, 2 * self.pacing.longest)
 
     def _with_family_of(self, result: Result, now: float) -> Self:
         """Return the operation with the family that *result* reveals, if it was unknown."""
@@ -372,7 +392,7 @@ class Poll(Operation[Result]):
         return result
 
     def _missing(self, response: HttpResponse, now: float) -> Self:
-        age = None if self.born is None else now - self.born
+        age = self.age(now)
         if age is not None and age <= NEWBORN and not self._is_last_try:
             return self._retry("the service does not know the task yet (status 404)", now)
         family = self.task.known_family

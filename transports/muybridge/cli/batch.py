@@ -37,6 +37,7 @@ from muybridge.cli.batch_reports import (
     summary_record,
 )
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
+from muybridge.cli.consent import require_budget
 from muybridge.cli.errors import in_command, interrupted_code, interruption
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
@@ -86,6 +87,7 @@ for _one in (ambiguous, manifest, resolve, submit):
         *options.BATCH_WAITING,
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         options.SIDECAR,
         options.INSECURE_DOWNLOADS,
         *options.CONNECTION,
@@ -225,6 +227,7 @@ def _run(chosen: _Chosen) -> Report:
     """Run the batch, and show what happens meanwhile."""
     invocation = chosen.invocation
     with ExitStack() as stack:
+        require_budget(invocation)
         try:
             client = invocation.open_client(stack)
         except LocalError as error:
@@ -398,6 +401,8 @@ def _command(chosen: _Chosen) -> str | None:
     store = invocation.spending.store
     if store is not None:  # the address of a database may have a password
         words += ["--store", "URL" if "://" in store else store]
+    for tag in invocation.spending.tags:
+        words += ["--tag", tag]
     words += words_of(invocation.presentation, "sidecar")
     return shlex.join([*words, *words_of(connection, "local")])
 

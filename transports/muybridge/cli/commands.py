@@ -46,6 +46,7 @@ _COMMANDS = {
     "undecided": "purchases",
     "decide": "purchases",
     "budget": "budgets",
+    "consent": "consent",
     "store": "stores",
     "schema": "tables",
     "serve": "serve",

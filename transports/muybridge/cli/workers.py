@@ -12,6 +12,7 @@ from muybridge.batch.worker import CONCURRENCY, CREATES
 from muybridge.cli import options
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, journal_errors, show_shared
+from muybridge.cli.consent import require_budget
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.terminal import answer, document, say
 from muybridge.cli.verbose import logging_to_stderr
@@ -121,6 +122,7 @@ def worker(
     """
     shared = batches.SharedBatch(journal, name)
     interrupted: KeyboardInterrupt | None = None
+    require_budget(invocation)
     with journal_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
             client = invocation.open_client(stack)

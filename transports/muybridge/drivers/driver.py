@@ -40,15 +40,19 @@ from muybridge.drivers.notes import (
 from muybridge.signals import hide_frames, hold_interrupts
 from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.events import Event
+from muybridge_protocol.arguments import NO_TAGS
+from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.operations import Fetch, Operation, Send, Settled, Wait
+from muybridge_protocol.operations import Create, Fetch, Operation, Poll, Send, Settled, Wait
 from muybridge_protocol.operations.next_polls import NextPolls
+from muybridge_protocol.records.tasks import Result, Status
 
 from .runtime import Conclude, Runtime
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge.purchases.history import History
+    from muybridge_protocol.purchases import Tags
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -78,9 +82,16 @@ class Driver:
     next_polls: NextPolls
     books: Books | None = None
 
-    def booking(self, operation: Operation[Any]) -> Booking | None:
-        """Return what books *operation*, or None if nothing does."""
-        return None if self.books is None else self.books.booking(operation, self.runtime)
+    def booking(self, operation: Operation[Any], tags: Tags = NO_TAGS) -> Booking | None:
+        """Return what books *operation* under *tags*, or None if nothing does."""
+        if self.books is None:
+            return None
+        return self.books.booking(operation, self.runtime, tags=tags)
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of every purchase."""
+        return NO_TAGS if self.books is None else self.books.tags
 
     async def finish(
         self,
@@ -219,6 +230,8 @@ class Drive(Generic[Op]):
         operation: The operation, not yet driven.
         notes: Where to book the outcome before another Ctrl-C can arrive.
         booking: Books it in the store, or None for the driver's choice.
+        tags: The tags of the purchase that it is about, if it is none itself; or None if they are
+            not known.
     """
 
     def __init__(
@@ -227,13 +240,17 @@ class Drive(Generic[Op]):
         operation: Op,
         notes: PaidNotes | None = None,
         booking: Booking | None = None,
+        tags: Tags | None = None,
     ) -> None:
         self._driver = driver
         self._operation: Op = operation
-        self._tracker = _track(operation, driver)
-        self._notes = PaidNotes() if notes is None else notes
         self._booking = driver.booking(operation) if booking is None else booking
+        known = driver.tags if self._booking is None else self._booking.tags
+        self._tracker = _track(operation, driver, known if tags is None else tags)
+        self._notes = PaidNotes() if notes is None else notes
         self._settled: Settled[Any] | None = None
+        self._has_recalled = False
+        self._history: History | None = None
         self.events: tuple[Event, ...] = ()
         """What the last step revealed."""
 
@@ -242,6 +259,8 @@ class Drive(Generic[Op]):
         self.events = ()
         runtime = self._driver.runtime
         try:
+            if not self._has_recalled:
+                await self._recall()
             now = runtime.now()
             match self._next_action(now):
                 case Send(request, deadline):
@@ -308,6 +327,30 @@ class Drive(Generic[Op]):
         if request.paid:
             await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
+        if self._history is not None:
+            self._note_duration(self._history)
+
+    async def _recall(self) -> None:
+        """Find out, before a wait begins, how long such tasks usually take."""
+        self._has_recalled = True
+        poll, books = self._operation, self._driver.books
+        if books is None or not isinstance(poll, Poll) or poll.once or poll.settled is not None:
+            return
+        runtime = self._driver.runtime
+        self._history = await runtime.in_thread(partial(books.history, poll.task.id))
+        usual = None if self._history is None else self._history.usual
+        if usual is not None:
+            self._tracker.expect(usual, poll.age(runtime.now()))
+
+    def _note_duration(self, history: History) -> None:
+        """Note how long the task has taken, if it has just been completed."""
+        assert self._driver.books is not None  # noqa: S101  the history is from there
+        for event in self.events:
+            match event:
+                case Polled(Result(status=Status.COMPLETED), took=took) if took is not None:
+                    self._driver.books.store.note_duration(history, took)
+                case _:
+                    pass
 
     async def _drop_cancellation(self) -> None:
         """Drop a second cancellation, which says the same as the first."""
@@ -399,10 +442,12 @@ class Drive(Generic[Op]):
             add_note(broken.error, f"{type(other).__name__} besides: {other}")
 
 
-def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
+def _track(operation: Operation[Any], driver: Driver, tags: Tags) -> SilentTracker:
     """Return the tracker of the call that *operation* begins."""
     if not driver.listeners.listen:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of
 
-    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)
+    info = info_of(operation, tags)
+    request = operation.request if isinstance(operation, Create) else None
+    return Tracker(driver.listeners, find_log(), info, driver.runtime.now, request)

@@ -126,6 +126,9 @@ class SilentTracker:
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = listeners
 
+    def expect(self, usual: float, age: float | None) -> None:
+        """Tell how long such tasks usually take."""
+
     def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent.
 

@@ -21,6 +21,7 @@ from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class AsyncOutcomes:
@@ -38,11 +39,17 @@ class AsyncOutcomes:
     """
 
     def __init__(
-        self, run: FleetRun, driver: Driver, workers: int, names: Books | None = None
+        self,
+        run: FleetRun,
+        driver: Driver,
+        workers: int,
+        books: Books | None = None,
+        *,
+        dedupe: Dedupe = False,
     ) -> None:
         self._run = run
-        self._driver = driver if names is None else attrs.evolve(driver, books=names)
-        self._joins = names is not None
+        self._driver = driver if books is None else attrs.evolve(driver, books=books)
+        self._dedupe: Dedupe = dedupe
         """Whether identical requests join one task."""
         # One more than may send, which schedules.
         self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
@@ -181,14 +188,15 @@ class AsyncOutcomes:
     async def _exchange(self, sent: Dispatch[int]) -> None:
         runtime = self._driver.runtime
         booking: Booking | None = None
-        if self._joins and sent.request.paid:
+        if self._dedupe and sent.request.paid:
             booking = await self._join(sent)
             if booking is None:
                 return
         with self._team.lock:
             try:
                 if booking is None:
-                    booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
+                    create = self._run.fleet.operation_of(sent.ticket)
+                    booking = self._driver.booking(create, self._run.tags_of(sent.key))
                 self._run.sending(sent, runtime.now(), booking)
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
@@ -207,7 +215,9 @@ class AsyncOutcomes:
         with self._team.lock:
             create = self._run.fleet.operation_of(sent.ticket)
         try:
-            found = await join(self._driver, create)
+            found = await join(
+                self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe
+            )
         except BaseException as error:
             with self._team.lock:
                 self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())

@@ -36,7 +36,9 @@ from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
 from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
+from muybridge.purchases.history import History
 from muybridge.purchases.store import Store
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
@@ -51,9 +53,13 @@ from muybridge_protocol.purchases import (
     Outcome,
     Purchase,
     State,
+    Tags,
     amounts_of,
     judged,
+    labels_of,
+    tags_in,
 )
+from muybridge_protocol.purchases.names import Dedupe
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
@@ -77,7 +83,8 @@ class Books:
         budgets: What must not be exceeded.
         credentials: The client's.
         prices: What requests cost, or None if that is not known.
-        dedupe: Whether identical requests join.
+        dedupe: Whether identical requests join, and whether also across tags.
+        tags: The tags of every purchase, which were checked.
     """
 
     def __init__(
@@ -87,10 +94,12 @@ class Books:
         credentials: Credentials,
         *,
         prices: PriceList | None = None,
-        dedupe: bool,
+        dedupe: Dedupe,
+        tags: Tags = NO_TAGS,
     ) -> None:
         self.prices = prices
-        self.dedupe: bool = dedupe
+        self.tags: Tags = tags
+        self.dedupe: Dedupe = dedupe
         self._owns_store = not isinstance(store, Store)
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
@@ -112,6 +121,7 @@ class Books:
         once: str | None = None,
         digest: str | None = None,
         if_held: TransportFailure | None = None,
+        tags: Tags = NO_TAGS,
     ) -> Booking | None:
         """Return what books *operation*, or None if it costs nothing.
 
@@ -121,10 +131,19 @@ class Books:
             once: The name under which it is paid for once, or None.
             digest: The digest of the request, or None without a name.
             if_held: The failure if another request has the name, or None to raise `NameHeld`.
+            tags: The purchase's tags besides the client's, which they may replace.
         """
         if not isinstance(operation, PaidOperation) or not operation.http_request.paid:
             return None
-        return Booking(self, operation, runtime, once=once, digest=digest, if_held=if_held)
+        return Booking(
+            self,
+            operation,
+            runtime,
+            once=once,
+            digest=digest,
+            if_held=if_held,
+            tags={**self.tags, **tags},
+        )
 
     def named(self, once: str, digest: str) -> Purchase | None:
         """Return the purchase that has the name *once*, or None if the name is free.
@@ -137,6 +156,23 @@ class Books:
         if found is not None and found.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
         return found
+
+    def history(self, task: str) -> History | None:
+        """Return how long tasks like *task* have taken, or None if the store does not know it."""
+        with suppress(StoreUnusable):  # whoever waits has no need of it
+            return self.store.history(self._credentials.fingerprint, task)
+        return None
+
+    def tags_of(self, task: str) -> Tags | None:
+        """Return the tags of the purchase of *task*, or None if the store does not know it.
+
+        Nothing is created, and a store that cannot be used knows nothing.
+        """
+        with suppress(StoreUnusable):
+            if self.store.database.exists():
+                found = self.store.bought(self.account, task)
+                return None if found is None else tags_in(found.tags)
+        return None
 
     def close(self) -> None:
         """Close the store, unless it was given as one."""
@@ -154,6 +190,7 @@ class Booking:
         once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
         if_held: The failure if another request has the name, or None to raise `NameHeld`.
+        tags: The purchase's tags.
     """
 
     def __init__(
@@ -165,6 +202,7 @@ class Booking:
         once: str | None = None,
         digest: str | None = None,
         if_held: TransportFailure | None = None,
+        tags: Tags,
     ) -> None:
         self._books = books
         self._runtime = runtime
@@ -172,6 +210,8 @@ class Booking:
         self._once = once
         self._digest = digest
         self._if_held = if_held
+        self.tags: Tags = tags
+        """The purchase's tags."""
         self.key: str = _fresh_key()
         """The key of the purchase of its current attempt, or of the next one before that."""
         self._is_used: bool = False
@@ -201,7 +241,11 @@ class Booking:
             await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
         except Exceeded as error:
             return TransportFailure(
-                phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
+                phase=Phase.CONNECT,
+                sent=False,
+                reason=Reason.OVER_BUDGET,
+                detail=str(error),
+                remedies=error.remedies,
             )
         except GeneratorExit:  # the coroutine is closed: nothing can be awaited
             raise
@@ -287,6 +331,7 @@ class Booking:
             family=family,
             model=model,
             tier=tier,
+            tags=labels_of(self.tags),
             amounts=amounts,
             name=self._once,
             digest=self._digest,
