@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, State, What
-from muybridge.batch.file_names import place, taken_names
+from muybridge.batch.results.places.file_names import place, taken_names
 from muybridge.cli.commands import muybridge
 
 from .billing import PNG, BillingServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, State
-from muybridge.batch.missing_files import follow_files
+from muybridge.batch.results.missing_files import follow_files
 from muybridge.batch.sqlite.journal import SqliteJournal
 
 from .billing import PNG, BillingServer

@@ -11,7 +11,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sheet.contact_sheet import FACTS
+from muybridge.batch.results.sheet.contact_sheet import FACTS
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge_protocol.records.tasks import Task
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from muybridge import batch
-from muybridge.batch.sheet.thumbnails import MOST_PIXELS, SIDE, make_thumbnail
+from muybridge.batch.results.sheet.thumbnails import MOST_PIXELS, SIDE, make_thumbnail
 
 from .billing import BillingServer
 from .conftest import Run

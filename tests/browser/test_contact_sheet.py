@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from muybridge import batch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sheet.thumbnails import make_thumbnail
+from muybridge.batch.results.sheet.thumbnails import make_thumbnail
 from muybridge.batch.sqlite.journal import SqliteJournal
 
 from .window import Window

@@ -225,7 +225,7 @@ PLACES = {
     ),
     "the contact sheet": Place(
         Result,
-        "FACTS in transports/muybridge/batch/sheet/contact_sheet.py",
+        "FACTS in transports/muybridge/batch/results/sheet/contact_sheet.py",
         partial(differing, RESULT, sheet),
         {
             "id": "the item has it",

@@ -22,16 +22,16 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
 from muybridge.batch.preflight import Preview, preview
-from muybridge.batch.run_batch import run, run_async, run_trio
-from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
-from muybridge.batch.stores.manifest import (
+from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
     manifest_lines,
     write_manifest,
 )
-from muybridge.batch.stores.places import WrongPlace
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.names import WrongPlace
+from muybridge.batch.results.places.port import PlaceUnusable
+from muybridge.batch.run_batch import run, run_async, run_trio
+from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
 from muybridge.batch.worker import work, work_async
 
 __all__ = [

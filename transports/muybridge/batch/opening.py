@@ -20,15 +20,15 @@ from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Sour
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.limits.rate import check_rate
-from muybridge.batch.missing_files import as_found, counts_as_found, follow_files
 from muybridge.batch.port import Journal
 from muybridge.batch.recovery import judge_late, recover, release
+from muybridge.batch.results.missing_files import as_found, counts_as_found, follow_files
+from muybridge.batch.results.places.folder import FolderStore
+from muybridge.batch.results.places.names import check_place
+from muybridge.batch.results.sheet.contact_sheet import write_sheet
 from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner, processes_at_work
-from muybridge.batch.sheet.contact_sheet import write_sheet
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
-from muybridge.batch.stores.folder import FolderStore
-from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.notes import UNDER_WAY

@@ -14,11 +14,11 @@ from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal_entries import State
 from muybridge.batch.opening import CONCURRENCY, check_client, opened, status
+from muybridge.batch.results.places.names import check_place
+from muybridge.batch.results.sidecars import catch_up
 from muybridge.batch.run_state import Settings, Stopped
 from muybridge.batch.scheduler import Scheduler
-from muybridge.batch.sidecars import catch_up
 from muybridge.batch.sqlite.journal import PATIENCE
-from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT

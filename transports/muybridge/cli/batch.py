@@ -17,8 +17,8 @@ from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_it
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import LOCAL
+from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.runner_files import processes_at_work
-from muybridge.batch.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.cli import options
 from muybridge.cli.batch_decisions import ambiguous, resolve

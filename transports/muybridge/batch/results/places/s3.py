@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from muybridge.batch.stores.places import InS3
-from muybridge.batch.stores.port import PlaceAway, PlaceUnusable, Stored
+from muybridge.batch.results.places.names import InS3
+from muybridge.batch.results.places.port import PlaceAway, PlaceUnusable, Stored
 from muybridge.files.suffixes import SUFFIXES
 from muybridge.signals import genuine
 from muybridge_protocol.errors import InvalidAddress
@@ -36,7 +36,7 @@ try:
     from obstore.store import S3Store as Bucket
 except ImportError as _missing:
     raise ModuleNotFoundError(
-        'muybridge.batch.stores.s3 needs obstore: pip install "muybridge[s3]"',
+        'muybridge.batch.results.places.s3 needs obstore: pip install "muybridge[s3]"',
         name="obstore",
     ) from _missing
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.batch.file_names import checksum
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.results.places.file_names import checksum
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.signals import ignoring_errors
 

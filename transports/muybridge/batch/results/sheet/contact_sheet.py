@@ -23,10 +23,10 @@ from urllib.parse import quote
 import attrs
 
 from muybridge.batch.events import Report
-from muybridge.batch.file_names import link
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
-from muybridge.batch.sheet.thumbnails import thumbnail_name
+from muybridge.batch.results.places.file_names import link
+from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
+from muybridge.batch.results.sheet.thumbnails import thumbnail_name
 from muybridge.batch.sqlite.journal import FOLDER
 from muybridge.batch.storable_values import encodable
 from muybridge.signals import genuine
