@@ -238,7 +238,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "item about to be sent": Moment("muybridge.batch.scheduler:seconds_awake_or_asleep"),
     "journal released": Moment("muybridge.batch.opening:release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
-    "sheet written": Moment("muybridge.batch.opening:write_sheet"),
+    "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
     "setting of a database read": Moment("muybridge.batch.postgres.connecting:_setting"),
     "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
     # Runs of many tasks.

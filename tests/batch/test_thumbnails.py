@@ -99,9 +99,7 @@ def test_a_thumbnail_is_whole_or_absent(
 
 
 def images_of(folder: Path) -> list[str | None]:
-    sheet = batch.status(folder).sheet
-    assert sheet is not None
-    return Page(sheet.read_text(encoding="utf-8")).sources("img")
+    return Page(batch.write_sheet(folder).read_text(encoding="utf-8")).sources("img")
 
 
 def test_the_sheet_shows_thumbnails(server: BillingServer, run: Run) -> None:

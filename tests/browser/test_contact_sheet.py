@@ -37,9 +37,7 @@ def sheet(tmp_path: Path, window: Window) -> Window:
     db.execute("UPDATE items SET state='failed', reason='a policy' WHERE number IN (100, 101)")
     db.commit()
     db.close()
-    path = batch.status(tmp_path / "out").sheet
-    assert path is not None
-    window.open(path.as_uri())
+    window.open(batch.write_sheet(tmp_path / "out").as_uri())
     return window
 
 
@@ -94,8 +92,7 @@ def test_a_sheet_that_was_copied_without_its_thumbnails_shows_the_pictures(
     Image.new("RGB", (900, 600), "orange").save(out / "horse.png")
     thumbnail = out / "journal" / "thumbnails" / "1.webp"
     make_thumbnail(out / "horse.png", thumbnail)
-    sheet = batch.status(out).sheet
-    assert sheet is not None
+    sheet = batch.write_sheet(out)
     window.open(sheet.as_uri())
     window.until(lambda: width(window) == 480, "the thumbnail")
     thumbnail.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,8 +14,9 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal_entries import State
-from muybridge.batch.opening import CONCURRENCY, check_client, opened, status
+from muybridge.batch.opening import CONCURRENCY, check_client, opened
 from muybridge.batch.results.places.names import check_place
+from muybridge.batch.results.reports import closing_report
 from muybridge.batch.results.sidecars import catch_up
 from muybridge.batch.run_state import Settings, Stopped
 from muybridge.batch.scheduler import Scheduler
@@ -189,7 +191,7 @@ async def _run(
                 await catch_up(shared, driver.runtime)
         await Scheduler(calls, driver, shared).work()
     await driver.runtime.checkpoint()
-    report = status(out)
+    report = await driver.runtime.in_thread(partial(closing_report, out))
     queued = report.counts.get(State.QUEUED, 0)
     stopped = shared.stopped or shared.store_failed
     if not stopped and shared.at_limit and queued:

@@ -17,6 +17,7 @@ from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_it
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import LOCAL
+from muybridge.batch.results.reports import reasons
 from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.runner_files import processes_at_work
 from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
@@ -36,6 +37,7 @@ from muybridge.cli.batch_reports import (
     show_shared,
     summary_record,
 )
+from muybridge.cli.batch_sheet import sheet
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
 from muybridge.cli.errors import in_command, interrupted_code, interruption
 from muybridge.cli.exit_codes import (
@@ -76,8 +78,11 @@ def batch() -> None:
     """Group the commands for batches."""
 
 
-for _one in (ambiguous, manifest, resolve, submit):
+for _one in (ambiguous, manifest, resolve, sheet, submit):
     batch.add_command(_one)
+
+
+_SHEET = ("muybridge", "batch", "sheet")
 
 
 @batch.command(
@@ -280,7 +285,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 def status(
     context: click.Context, invocation: Invocation, folder: str, *, journal: str | None
 ) -> None:
-    """Show the state of a batch, and rewrite its contact sheet.
+    """Show the state of a batch.
 
     With --json: {event: summary, ok, exit_code, counts, items, sheet}. With --journal, items are
     those that need a decision, and strays replaces sheet; budgets is added if the batch has a
@@ -325,9 +330,9 @@ def _finish(
     state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.presentation.json:
-        sheet = None if report.sheet is None else str(report.sheet)
-        long_document({**summary_record(code, counts, report.entries), "sheet": sheet})
-    say_reasons(report.entries, stopped=report.stopped)
+        written = None if report.sheet is None else str(report.sheet)
+        long_document({**summary_record(code, counts, report.entries), "sheet": written})
+    say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:
@@ -338,6 +343,8 @@ def _finish(
             answer(str(report.sheet))
     if report.sheet is not None and report.sheet.name != SHEET:
         say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
+    if interrupted is not None:
+        say(f"to update the contact sheet: {shlex.join((*_SHEET, str(report.folder)))}")
     unfinished = state in (SAFE, NOT_SAVED) or (interrupted is not None and state != DONE)
     others = _named(report.at_work)
     status = ("muybridge", "batch", "status", str(report.folder))

@@ -1,70 +1,287 @@
-"""The contact sheet of a batch: one page with every picture, video, prompt and failure.
+"""The contact sheet of a batch: pages with every picture, video, prompt and failure.
 
-It is written item by item, so a batch may be larger than memory. The file works from the disk and
-loads nothing but the results next to it and their thumbnails. Its script shows one page of the
-items at a time, and a picture is loaded only when it comes into view. A picture without a thumbnail
-is shown itself, and so is one whose thumbnail was not copied with the page.
+A batch with more items than fit on a page has an index with counts and links, numbered pages, and
+one page of the items that failed or need a decision. A page is written item by item, and only if
+something on it has changed: it says in its head what it was made from. So a batch may be larger
+than memory, and a sheet of a million items costs little once most of them are finished.
+
+The files work from the disk, without a server, and load nothing but the results next to them and
+their thumbnails. Each replaces its earlier version in one step, the index last, so that a process
+that is killed leaves a sheet that works.
 """
 
 from __future__ import annotations
 
-import json
-import secrets
+import os
 import stat
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from hashlib import sha256
 from html import escape
+from itertools import islice
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import quote
+from typing import Any, Final
 
 import attrs
 
-from muybridge.batch.events import Report
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.results.places.file_names import link
-from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
-from muybridge.batch.results.sheet.thumbnails import thumbnail_name
-from muybridge.batch.sqlite.journal import FOLDER
+from muybridge.batch.results.items import Items, Outline
+from muybridge.batch.results.missing_files import as_found, is_back, lacks_file
+from muybridge.batch.results.places.file_names import link, numbered
+from muybridge.batch.results.sheet.figures import PROBLEMS, Page, figure
 from muybridge.batch.storable_values import encodable
+from muybridge.files.drafts import complete, draft, sweep
 from muybridge.signals import genuine
-from muybridge_protocol.families import FAMILIES, Media
-from muybridge_protocol.http import without_query
-from muybridge_protocol.records.json import InvalidJson, read_object
-from muybridge_protocol.records.tasks import Result, read_result
+from muybridge.version import __version__
 
-NAME = "index.html"
-_LONGEST_SETTING = 300
-_HEAD = (
+NAME: Final = "index.html"
+PER_PAGE: Final = 500
+"""Items of a page."""
+_PAGES: Final = "sheet"
+"""The folder of the pages, within the batch's folder."""
+_PROBLEMS: Final = "problems.html"
+_MARK_OF_PAGES: Final = ".muybridge"
+"""A file that tells the folder from one of the user's."""
+_ABOUT_PAGES: Final = "Muybridge keeps pages of a batch's contact sheet here.\n"
+_HEAD: Final = (
     '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
 )
-_MARK = '<meta name="generator" content="muybridge batch">'
-_MARKED_WITHIN = 4096
-
-_UNREADABLE = "cannot be shown"
-_PROBLEMS = frozenset({State.FAILED, State.REFUSED, State.AMBIGUOUS})
+_MARK: Final = '<meta name="generator" content="muybridge batch">'
+_END: Final = b"</html>\n"
+_MARKED_WITHIN: Final = 4096
 
 
-def write_sheet(report: Report) -> Path:
-    """Write the contact sheet of a batch, and return where it is.
+@attrs.frozen
+class Section:
+    """What a page of the sheet is made from.
+
+    Args:
+        first: The number of its first item.
+        counts: How many of its items are in each state, as their files were found.
+        missing: How many of the completed ones have lost their file.
+        digest: Differs if anything that the page shows of its items does.
+    """
+
+    first: int
+    counts: Counter[State]
+    missing: int
+    digest: str
+
+    @property
+    def last(self) -> int:
+        """The number of its last item."""
+        return self.first + self.counts.total() - 1
+
+
+def sections(items: Items, folder: Path) -> list[Section]:
+    """Read what each page of a batch's sheet is made from, and look for its files in *folder*."""
+    outlines = items.outlines()
+    pages = iter(lambda: list(islice(outlines, PER_PAGE)), [])
+    return [_section(page, folder) for page in pages]
+
+
+def _section(outlines: list[Outline], folder: Path) -> Section:
+    counts: Counter[State] = Counter()
+    missing = 0
+    digest = sha256()
+    for one in outlines:
+        number, state, path, size, facts = one
+        lost = path is not None and lacks_file(one, folder)
+        back = state is State.COMPLETED and is_back(one, folder)
+        counts[State.COMPLETED if lost else state] += 1
+        missing += lost
+        made_from = f"{number} {state} {path!r} {size} {lost} {back} {facts}\n"
+        digest.update(made_from.encode("utf-8", "replace"))
+    return Section(outlines[0].number, counts, missing, digest.hexdigest())
+
+
+def find_sheet(folder: Path) -> Path | None:
+    """Return the contact sheet in *folder*, or None if there is none."""
+    for path in numbered(folder / NAME):
+        if _is_sheet(path):
+            return path
+        if not os.path.lexists(path):
+            return None
+    return None
+
+
+def write_sheet(folder: Path, items: Items, made_from: list[Section]) -> Path:
+    """Write the contact sheet of the batch in *folder*, and return where its index is.
 
     It only replaces an earlier sheet. If another file has its name, it gets a numbered one.
+
+    Args:
+        folder: The batch's folder.
+        items: Its items.
+        made_from: What `sections` has just returned for them.
 
     Raises:
         OSError: It cannot be written.
     """
-    new = report.folder / f".{NAME}.{secrets.token_hex(8)}.new"
-    try:
-        with new.open("x", encoding="utf-8") as file:
-            file.writelines(f"{encodable(line)}\n" for line in _page(report))
-        path, is_new = link(new, report.folder / NAME, _is_sheet)
+    index = folder / NAME
+    sheet = _Sheet(folder, items, made_from, _name_of_index(index))
+    sweep(folder, NAME)
+    content = sheet.only_page() if len(made_from) <= 1 else sheet.write_pages()
+    with draft(index) as file:
+        file.writelines(_lines(content))
+        new = complete(file)
+        path, is_new = link(new, index, _is_sheet)
         # A file that takes an earlier sheet's place at this very moment is replaced.
         return path if is_new else new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+
+
+class _Sheet:
+    """The pages of a sheet.
+
+    Args:
+        folder: The batch's folder.
+        items: Its items.
+        made_from: What each page is made from.
+        index: The name of the index.
+    """
+
+    def __init__(self, folder: Path, items: Items, made_from: list[Section], index: str) -> None:
+        self._folder = folder
+        self._index_name = index
+        self._items = items
+        self._sections = made_from
+        self._title = folder.resolve().name
+        counts = sum((section.counts for section in made_from), Counter[State]())
+        self._counts = {state: counts[state] for state in State if counts[state]}
+
+    def only_page(self) -> Iterator[str]:
+        """Yield the whole sheet of a batch whose items fit on one page."""
+        total = sum(self._counts.values())
+        yield from _head(self._title, f"{total} items: {_counted(self._counts)}")
+        yield from self._figures(self._items.entries(), Page(self._folder, ""))
+        yield from _foot()
+
+    def write_pages(self) -> Iterator[str]:
+        """Write the pages that have changed, and return what the index has."""
+        pages = _folder_of_pages(self._folder)
+        sweep(pages)
+        for number, section in enumerate(self._sections, start=1):
+            path = pages / f"{number}.html"
+            before = f"{number - 1}.html" if number > 1 else ""
+            after = f"{number + 1}.html" if number < len(self._sections) else ""
+            made_from = _made_from(self._title, section.digest, self._index_name, before, after)
+            if not _is_made_from(path, made_from):
+                _write(path, self._numbered_page(section, made_from, before, after))
+        found = sum(self._counts.get(state, 0) for state in PROBLEMS)
+        if found:
+            _write(pages / _PROBLEMS, self._page_of_problems(found))
+        else:
+            (pages / _PROBLEMS).unlink(missing_ok=True)
+        return self._index(pages.name, found)
+
+    def _index(self, pages: str, problems: int) -> Iterator[str]:
+        total = sum(self._counts.values())
+        yield from _head(self._title, f"{total:,} items: {_counted(self._counts)}")
+        yield (
+            f'<div id="jump" data-pages="{escape(pages)}" data-per-page="{PER_PAGE}" '
+            f'data-items="{total}" hidden><label>Item <input id="number" inputmode="numeric" '
+            'placeholder="number"></label><button id="go">Show</button></div>'
+        )
+        if problems:
+            yield (
+                f'<p><a class="problem" href="{escape(pages)}/{_PROBLEMS}">Failed and undecided '
+                f"items: {problems:,}</a></p>"
+            )
+        yield (
+            "<p>Each page has a search of its own. To search all items, write the manifest: "
+            "<code>muybridge batch manifest DIR</code>.</p>"
+        )
+        yield "<ol>"
+        for number, section in enumerate(self._sections, start=1):
+            rest = {s: n for s, n in section.counts.items() if s is not State.DOWNLOADED}
+            others = f"<small>{_counted(rest)}</small>" if rest else ""
+            yield (
+                f'<li><a href="{escape(pages)}/{number}.html">{_range(section)}</a>{others}</li>'
+            )
+        yield "</ol>"
+        yield from _foot()
+
+    def _numbered_page(
+        self, section: Section, made_from: str, before: str, after: str
+    ) -> Iterator[str]:
+        links = _links({"All pages": f"../{self._index_name}", "Back": before, "Next": after})
+        counts = f"Items {_range(section)}: {_counted(section.counts)}"
+        yield from _head(self._title, counts, links, made_from=made_from)
+        entries = islice(self._items.entries(after=section.first - 1), section.counts.total())
+        yield from self._figures(entries, Page(self._folder, "../"))
+        yield from _foot(links)
+
+    def _page_of_problems(self, found: int) -> Iterator[str]:
+        links = _links({"All pages": f"../{self._index_name}"})
+        shown = f", the first {PER_PAGE} of them" if found > PER_PAGE else ""
+        yield from _head(self._title, f"{found:,} failed and undecided items{shown}", links)
+        numbers = (one.number for state in PROBLEMS for one in self._items.outlines(state))
+        entries = map(self._items.entry, islice(numbers, PER_PAGE))
+        yield from self._figures(entries, Page(self._folder, "../"))
+        yield from _foot(links)
+
+    def _figures(self, entries: Iterable[Entry], page: Page) -> Iterator[str]:
+        yield "<main>"
+        for entry in map(partial(as_found, folder=self._folder), entries):
+            yield figure(entry, page)
+        yield "</main>"
+
+
+def _write(path: Path, content: Iterator[str]) -> None:
+    """Write a page, whole or not at all, in the place of an earlier one."""
+    with draft(path) as file:
+        file.writelines(_lines(content))
+        complete(file).replace(path)
+
+
+def _lines(content: Iterable[str]) -> Iterator[bytes]:
+    return (f"{encodable(line)}\n".encode() for line in content)
+
+
+def _name_of_index(index: Path) -> str:
+    """Return the name that the index has, or will have if another file has its own."""
+    paths = numbered(index)
+    return next(path.name for path in paths if not os.path.lexists(path) or _is_sheet(path))
+
+
+def _folder_of_pages(folder: Path) -> Path:
+    """Return the folder of the pages, and make it if it is missing. Others' folders are left."""
+    paths = numbered(folder / _PAGES)
+    path = next(path for path in paths if _is_ours(path))
+    (path / _MARK_OF_PAGES).write_text(_ABOUT_PAGES, encoding="utf-8")
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether *path* is a folder of pages, or an empty one. A missing one is made."""
+    try:
+        path.mkdir()
+    except genuine(FileExistsError):
+        pass
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return (path / _MARK_OF_PAGES).is_file() or not any(path.iterdir())
+
+
+def _made_from(*parts: str) -> str:
+    """Return what the head of a page says about its content, which this package made."""
+    said = "\0".join((*parts, __version__, _template()))
+    return sha256(said.encode("utf-8", "replace")).hexdigest()
+
+
+def _is_made_from(path: Path, made_from: str) -> bool:
+    """Whether a whole page that was made from that is at *path*; a power cut may have torn it."""
+    try:
+        with path.open("rb") as file:
+            if f'content="{made_from}"'.encode() not in file.read(_MARKED_WITHIN):
+                return False
+            file.seek(-len(_END), os.SEEK_END)
+            return file.read() == _END
+    except genuine(OSError):
+        return False
 
 
 def _is_sheet(path: Path) -> bool:
@@ -79,21 +296,28 @@ def _is_sheet(path: Path) -> bool:
     return beginning.startswith(_HEAD) and _MARK in beginning
 
 
-def _page(report: Report) -> Iterator[str]:
-    title = escape(report.folder.resolve().name)
-    counts = ", ".join(f"{count} {state}" for state, count in report.counts.items())
-    template = Path(__file__).with_suffix(".html").read_text("utf-8")
-    before, _, after = template.partition("{{items}}\n")
+@cache
+def _template() -> str:
+    return Path(__file__).with_name("page.html").read_text("utf-8")
+
+
+def _head(title: str, counts: str, links: str = "", *, made_from: str = "") -> Iterator[str]:
+    """Yield what stands before the content of a page."""
+    before = _template().partition("{{content}}\n")[0]
     for mark, text in (
-        ("{{script}}", _script_hash(template)),
-        ("{{counts}}", f"{len(report.entries)} items: {counts}"),
-        ("{{title}}", title),  # the last, because it is the user's
+        ("{{script}}", _script_hash(_template())),
+        ("{{made-from}}", made_from),
+        ("{{counts}}", counts),
+        ("{{links}}", links),
+        ("{{title}}", escape(title)),  # the last, because it is the user's
     ):
         before = before.replace(mark, text)
     yield before.rstrip("\n")
-    for entry in report.entries:
-        yield from _figure_or_failure(entry, report.folder)
-    yield after.rstrip("\n")
+
+
+def _foot(links: str = "") -> Iterator[str]:
+    """Yield what stands behind the content of a page."""
+    yield _template().partition("{{content}}\n")[2].replace("{{links}}", links).rstrip("\n")
 
 
 def _script_hash(template: str) -> str:
@@ -102,158 +326,15 @@ def _script_hash(template: str) -> str:
     return f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"
 
 
-def _figure_or_failure(entry: Entry, folder: Path) -> list[str]:
-    """Return the figure of *entry*, or a short one if a value cannot be shown."""
-    try:
-        return list(_figure(entry, folder))
-    except Exception as error:  # noqa: BLE001  it concerns this item only
-        task = "" if entry.task_id is None else f" (task {entry.task_id})"
-        said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
-        failed = f'<p class="reason">{escape(said)}</p>'
-        return [f"{_opening(entry)}<figcaption>{failed}</figcaption></figure>"]
+def _links(pages: Mapping[str, str]) -> str:
+    """Return links to other pages, where there are such pages."""
+    shown = (f'<a href="{escape(page)}">{name}</a>' for name, page in pages.items() if page)
+    return f"<nav>{''.join(shown)}</nav>"
 
 
-def _opening(entry: Entry) -> str:
-    state = entry.state.value
-    kind = f"{state} problem" if entry.state in _PROBLEMS else state
-    return f'<figure id="item-{entry.number}" class="{kind}" data-state="{state}">'
+def _counted(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{count:,} {state}" for state, count in counts.items())
 
 
-def _figure(entry: Entry, folder: Path) -> Iterator[str]:
-    yield _opening(entry)
-    if entry.path is not None:
-        yield _media(entry, entry.path, folder)
-    heading = f"{entry.number}. {entry.name}" if entry.name else f"{entry.number}."
-    yield f'<figcaption><span class="state">{escape(entry.state)}</span>'
-    yield f"<strong>{escape(heading)}</strong>"
-    try:
-        settings = read_object(entry.body)
-    except InvalidJson:
-        settings = {}
-        yield f'<p class="reason">its request {_UNREADABLE}</p>'
-    prompt = settings.pop("prompt", None)
-    if isinstance(prompt, str):
-        yield f'<p class="prompt">{escape(prompt)}</p>'
-    if entry.reason is not None:
-        yield f'<p class="reason">{escape(entry.reason)}</p>'
-    if entry.state is State.AMBIGUOUS:
-        yield f"<p>Decide with <code>muybridge batch resolve DIR {entry.number}</code>.</p>"
-    yield "<dl>"
-    yield from _rows(Item(entry, settings))
-    yield "</dl></figcaption></figure>"
-
-
-def _media(entry: Entry, path: str, folder: Path) -> str:
-    link = escape(quote(path))
-    family = FAMILIES.get(entry.family)
-    if family is not None and family.media is Media.VIDEO:
-        return f'<video controls preload="none" src="{link}"></video>'
-    alt = escape(entry.name or f"item {entry.number}")
-    thumbnail = f"{FOLDER}/{THUMBNAILS}/{thumbnail_name(entry.number)}"
-    shown = thumbnail if (folder / thumbnail).is_file() else link
-    return f'<a href="{link}"><img loading="lazy" decoding="async" src="{shown}" alt="{alt}"></a>'
-
-
-def _setting(value: object) -> str:
-    """Return a setting's value for people, without the query of a link, which may be signed."""
-    if isinstance(value, str):
-        return without_query(value) if "://" in value else value
-    return json.dumps(value)
-
-
-def _rows(item: Item) -> Iterator[str]:
-    """Yield the rows of an item: its family, its settings, and what is known of `FACTS`."""
-    yield _row("family", lambda: item.entry.family)
-    for name, value in item.settings.items():
-        yield _row(name, partial(_settings, value))
-    for fact in FACTS:
-        yield _row(fact.name, partial(fact.text, item), measure=fact.is_measure)
-
-
-def _row(name: str, text: Callable[[], str | None], *, measure: bool = False) -> str:
-    """Return the row of a fact, or "" if there is none."""
-    try:
-        shown = text()
-    except Exception:  # noqa: BLE001  an odd value of the journal concerns this fact only
-        shown = _UNREADABLE
-    if shown is None:
-        return ""
-    kind = ' class="measure"' if measure else ""
-    return f"<dt>{escape(name)}</dt><dd{kind}>{escape(shown)}</dd>"
-
-
-def _settings(value: object) -> str:
-    values = cast("list[object]", value) if isinstance(value, list) else [value]
-    text = ", ".join(map(_setting, values))
-    return text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]}..."
-
-
-@attrs.frozen
-class Item:
-    """What the facts about an item are read from.
-
-    Args:
-        entry: The item.
-        settings: Its request, without the prompt.
-    """
-
-    entry: Entry
-    settings: dict[str, Any]
-
-    @property
-    def result(self) -> Result | None:
-        """What the journal keeps of its result, or None. Odd values in it are read as missing.
-
-        Raises:
-            InvalidJson: The journal has no JSON there.
-        """
-        if self.entry.result is None:
-            return None
-        kept = {**read_object(self.entry.result), "id": "", "status": ""}
-        return read_result(kept, family=self.entry.family)
-
-
-@attrs.frozen
-class Fact:
-    """A fact about an item.
-
-    Args:
-        name: What the page calls it.
-        text: Returns it in words, or None if it is not known of an item. If it raises, the page
-            says that this fact cannot be shown.
-        is_measure: Whether a search leaves it out, because its digits are in everything.
-    """
-
-    name: str
-    text: Callable[[Item], str | None]
-    is_measure: bool = False
-
-
-def _took(item: Item) -> str | None:
-    began, ended = item.entry.began, item.entry.ended
-    return None if began is None or ended is None else f"{ended - began:.1f} s"
-
-
-def _length(item: Item) -> str | None:
-    seconds = None if item.result is None else item.result.actual_duration
-    return None if seconds is None else f"{seconds} s"
-
-
-def _made_by(item: Item) -> str | None:
-    model = None if item.result is None else item.result.model
-    return None if model == item.settings.get("model") else model
-
-
-def _bytes(item: Item) -> str | None:
-    return None if item.entry.size is None else f"{item.entry.size:,}"
-
-
-FACTS = (
-    Fact("took", _took, is_measure=True),
-    Fact("length", _length, is_measure=True),
-    Fact("made by", _made_by),
-    Fact("task", lambda item: item.entry.task_id),
-    Fact("possible id", lambda item: item.entry.possible_id),
-    Fact("bytes", _bytes, is_measure=True),
-)
-"""The facts about an item besides its request, in the order of the page."""
+def _range(section: Section) -> str:
+    return f"{section.first:,}-{section.last:,}"
