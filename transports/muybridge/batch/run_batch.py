@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -191,7 +190,7 @@ async def _run(
                 await catch_up(shared, driver.runtime)
         await Scheduler(calls, driver, shared).work()
     await driver.runtime.checkpoint()
-    report = await driver.runtime.in_thread(partial(closing_report, out))
+    report = closing_report(out)
     queued = report.counts.get(State.QUEUED, 0)
     stopped = shared.stopped or shared.store_failed
     if not stopped and shared.at_limit and queued:
