@@ -238,6 +238,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "item about to be sent": Moment("muybridge.batch.scheduler:seconds_awake_or_asleep"),
     "journal released": Moment("muybridge.batch.opening:release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
+    "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
     "setting of a database read": Moment("muybridge.batch.postgres.connecting:_setting"),
     "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
@@ -295,6 +296,11 @@ CONSTANTS: Mapping[str, str] = {
     "interrupted tasks named": "muybridge.drivers.notes:_TOLD",
 }
 """Constants that are replaced with smaller ones, or with wrong ones."""
+
+
+def struck_after(moment: str, skipped: int, act: Callable[[], object]) -> None:
+    """Let *act* be called at a moment, once it has come *skipped* times."""
+    attrs.evolve(MOMENTS[moment], skipped=skipped).strike(act)
 
 
 def constant(name: str) -> tuple[Any, str]:

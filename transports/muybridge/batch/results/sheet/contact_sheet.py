@@ -22,7 +22,7 @@ from hashlib import sha256
 from html import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -196,8 +196,8 @@ class _Sheet:
         )
         yield "<ol>"
         for number, section in enumerate(self._sections, start=1):
-            rest = {s: n for s, n in section.counts.items() if s is not State.DOWNLOADED}
-            others = f"<small>{_counted(rest)}</small>" if rest else ""
+            others = _counted({**section.counts, State.DOWNLOADED: 0})
+            others = f"<small>{others}</small>" if others else ""
             yield (
                 f'<li><a href="{escape(pages)}/{number}.html">{_range(section)}</a>{others}</li>'
             )
@@ -332,8 +332,8 @@ def _links(pages: Mapping[str, str]) -> str:
     return f"<nav>{''.join(shown)}</nav>"
 
 
-def _counted(counts: Mapping[Any, int]) -> str:
-    return ", ".join(f"{count:,} {state}" for state, count in counts.items())
+def _counted(counts: Mapping[State, int]) -> str:
+    return ", ".join(f"{counts[state]:,} {state}" for state in State if counts.get(state))
 
 
 def _range(section: Section) -> str:
