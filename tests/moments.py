@@ -238,6 +238,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "item about to be sent": Moment("muybridge.batch.scheduler:seconds_awake_or_asleep"),
     "journal released": Moment("muybridge.batch.opening:release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
+    "request checked": Moment("muybridge_protocol.families.family:Family.check"),
     "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
     "setting of a database read": Moment("muybridge.batch.postgres.connecting:_setting"),

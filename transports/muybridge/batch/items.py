@@ -111,10 +111,6 @@ class ItemFields:
     extra: Mapping[str, object] | None
 
 
-Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
-"""A file, or requests, or objects with the keys of a file's items."""
-
-
 @attrs.frozen(eq=False)
 class CheckedItems:
     """The valid items of a batch, read from a temporary file because there may be very many.
@@ -137,6 +133,10 @@ class CheckedItems:
         for line in self._file:
             name, stem, family, body = json.loads(line)
             yield NewItem(name=name, stem=stem, family=family, body=body)
+
+
+Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]] | CheckedItems
+"""A file, or requests, or objects with the keys of a file's items; or such that were checked."""
 
 
 def read_items(source: Source) -> list[NewItem]:
@@ -166,6 +166,9 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
         InvalidBatch: Some items are not valid; all problems are listed.
         OSError: The file cannot be read, or the temporary folder has no room for its items.
     """
+    if isinstance(source, CheckedItems):
+        yield source
+        return
     problems: list[BatchProblem] = []
     stems = _Stems()
     count = 0
@@ -175,13 +178,13 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
             try:
                 if isinstance(value, WrongItem):
                     raise value
-                name, request = read_item(value, folder, own)
+                name, request, body = _checked(value, folder, own)
             except WrongItem as wrong:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
                 continue
             count += 1
             stem = stems.add(name, count)
-            item = (name, stem, request.family.name, request.to_body())
+            item = (name, stem, request.family.name, body)
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
             problems.append(BatchProblem("the batch", "", NO_ITEM))
@@ -367,11 +370,24 @@ def read_item(
     Raises:
         WrongItem: It is not valid.
     """
+    name, request, _ = _checked(item, folder, own)
+    return name, request
+
+
+def _checked(
+    item: object, folder: Path | None, own: OwnLinks
+) -> tuple[str, MediaRequest, dict[str, object]]:
+    """Return the name, the request and the body of *item*.
+
+    Raises:
+        WrongItem: It is not valid.
+    """
     name, request = _made(item, folder)
-    problems = request.family.out_of_reach(request.to_body(), own)
+    body = request.to_body()
+    problems = request.family.out_of_reach(body, own)
     if problems:
         raise WrongItem(*told_all(problems, request.family, folder))
-    return name, request
+    return name, request, body
 
 
 def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:

@@ -14,6 +14,7 @@ import click
 
 from muybridge import batch as batches
 from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_items
+from muybridge.batch.items import Source, checked_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import LOCAL
@@ -170,7 +171,7 @@ def run(
     )
     if dry_run:
         with journal_errors(context, invocation):
-            show_preview(invocation, chosen.preview(), chosen.prices)
+            show_preview(invocation, chosen.preview(file), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
     invocation.note(resuming=partial(_command, chosen))
@@ -211,10 +212,10 @@ class _Chosen:
     asks: bool
     prices: PriceList | None
 
-    def preview(self) -> Preview:
-        """Return what would be sent."""
+    def preview(self, source: Source | None) -> Preview:
+        """Return what would be sent of *source*, which is the file or its checked items."""
         return batches.preview(
-            self.file,
+            source,
             self.out,
             limit=self.limit,
             dedupe=self.dedupe,
@@ -235,7 +236,12 @@ def _run(chosen: _Chosen) -> Report:
         except LocalError as error:
             _check_file_too(chosen.file, error)
             raise
-        limit = _confirmed(chosen) if chosen.asks else chosen.limit
+        source: Source | None = chosen.file
+        limit = chosen.limit
+        if chosen.asks:
+            if source is not None:  # they are checked once, for the question and for the run
+                source = stack.enter_context(checked_items(source, client.service.gave_out))
+            limit = _confirmed(chosen, source)
         others = _at_work(chosen.out)
         if others:
             say(f"{others}. The runs share its items, and their --concurrency adds up.")
@@ -243,7 +249,7 @@ def _run(chosen: _Chosen) -> Report:
         stack.enter_context(invocation.log())
         return batches.run(
             client,
-            chosen.file,
+            source,
             chosen.out,
             concurrency=chosen.concurrency,
             timeout=invocation.connection.wait_timeout,
@@ -256,9 +262,9 @@ def _run(chosen: _Chosen) -> Report:
         )
 
 
-def _confirmed(chosen: _Chosen) -> int:
-    """Return how many new items may be sent, after asking for them."""
-    preview = chosen.preview()
+def _confirmed(chosen: _Chosen, source: Source | None) -> int:
+    """Return how many new items of *source* may be sent, after asking for them."""
+    preview = chosen.preview(source)
     if preview.sends:
         confirm(chosen.invocation, preview, chosen.prices)
     return preview.sends + preview.joins  # and no more, even if the file has more by then
