@@ -12,8 +12,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+from array import array
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, cast
@@ -556,14 +558,53 @@ def _with_files(
     return found
 
 
-class _Stems:
-    """The names of files that items have, without the suffix, ignoring case.
+class _Texts:
+    """A set of texts that takes 16 to 32 bytes for each: it keeps 64 bits of their hashes.
 
-    There may be millions of items. Most of them are named after their number, which takes a byte.
+    A text that it does not have is hardly ever taken for one that it has, and for the same ones in
+    every process.
     """
 
     def __init__(self) -> None:
-        self._named: set[str] = set()
+        self._marks = array("Q", bytes(8 * 1024))  # an empty slot is 0
+        self._count = 0
+
+    def __contains__(self, text: str) -> bool:
+        return self._marks[self._slot_of(_mark_of(text))] != 0
+
+    def add(self, text: str) -> None:
+        mark = _mark_of(text)
+        slot = self._slot_of(mark)
+        self._count += not self._marks[slot]
+        self._marks[slot] = mark
+        if 2 * self._count > len(self._marks):
+            before, self._marks = self._marks, array("Q", bytes(16 * len(self._marks)))
+            for kept in filter(None, before):
+                self._marks[self._slot_of(kept)] = kept
+
+    def _slot_of(self, mark: int) -> int:
+        """Return where *mark* is, or where it belongs."""
+        marks = self._marks
+        last = len(marks) - 1
+        slot = mark & last
+        while marks[slot] not in (0, mark):
+            slot = (slot + 1) & last
+        return slot
+
+
+def _mark_of(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest()) or 1
+
+
+class _Stems:
+    """The names of files that items have, without the suffix, ignoring case.
+
+    There may be millions of items. One that is named after its number takes a byte.
+    """
+
+    def __init__(self) -> None:
+        self._named = _Texts()
         self._numbered = bytearray()
 
     def add(self, name: str, number: int) -> str:
