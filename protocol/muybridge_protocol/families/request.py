@@ -124,7 +124,9 @@ class MediaRequest(JsonValue):
             value = body.get(field.wire)
             if is_array(value):
                 object.__setattr__(self, field.name, tuple(value))
-        extra = json.loads(json.dumps(dict(self.extra))) if self.extra else {}
+        extra: dict[str, Any] = {}
+        if self.extra:
+            extra = json.loads(json.dumps(dict(self.extra)))
         object.__setattr__(self, "extra", extra)
         for notice in report.notices:
             warnings.warn(str(notice), IgnoredSetting, stacklevel=4)
