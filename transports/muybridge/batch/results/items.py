@@ -22,7 +22,8 @@ class Outline(NamedTuple):
         path: The file's name within the batch's folder, or None. A completed item keeps that of a
             file that it has lost.
         size: The file's bytes, or None.
-        facts: Everything else that a contact sheet shows of it and that may change, in any form.
+        facts: Everything else that a contact sheet shows of it and that may change, in any form;
+            or "" if only the items in a state were asked for.
     """
 
     number: int

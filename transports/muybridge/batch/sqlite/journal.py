@@ -83,12 +83,11 @@ _FORGET: Final = (
 )
 _WRITE: Final = "UPDATE runners SET writes = writes + 1 WHERE name = ? AND writes >= ?"
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
-_OUTLINE: Final = """
-SELECT number, state, path, size,
-    quote(reason) || quote(token) || quote(candidate) || quote(length(reply)) || quote(began)
-    || quote(ended) || quote(result)
-FROM items
-"""
+_FACTS_SHOWN: Final = " || ".join(
+    f"quote({fact})"
+    for fact in ("reason", "token", "candidate", "length(reply)", "began", "ended", "result")
+)
+_NO_FACTS: Final = "''"
 _AS_JUDGED: Final = "".join(f" AND {name} IS ?" for name in JUDGED)
 
 
@@ -259,7 +258,10 @@ class SqliteJournal:
         The index of the states has them in order, unlike those that runners work on.
         """
         which = "" if state is None else f" AND state = '{state}' AND owner IS NULL"
-        statement = f"{_OUTLINE} WHERE number > ?{which} ORDER BY number LIMIT {_PAGE}"
+        columns = f"number, state, path, size, {_FACTS_SHOWN if state is None else _NO_FACTS}"
+        statement = (
+            f"SELECT {columns} FROM items WHERE number > ?{which} ORDER BY number LIMIT {_PAGE}"  # noqa: S608  our own names
+        )
         last = 0
         while page := self._outlines(statement, last):
             yield from page
