@@ -290,7 +290,26 @@ def test_no_more_is_sent_than_was_shown(
         terminal.read_until(b"Send 3 new requests? [y/N]")
         (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, horses(5))), encoding="utf-8")
         terminal.answer(b"y\n")
-        assert terminal.end()[0] == 5
+        assert terminal.end()[0] == 0
+        assert server.posts == 3
+        assert on_terminal(*RUN, "--yes", server=server).end()[0] == 0
+        assert server.posts == 5
+
+
+@on_posix
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_file_is_checked_once(
+    on_terminal: Callable[..., Terminal], invoke: Invoke, tmp_path: Path, *, resumed: bool
+) -> None:
+    """The run sends what was checked for the question, and does not check the file once more."""
+    with BillingServer() as server:
+        if resumed:
+            assert invoke(*RUN, "--limit", "0", server=server).exit_code == 5
+        terminal = on_terminal(*RUN, server=server)
+        terminal.read_until(b"Send 3 new requests? [y/N]")
+        (tmp_path / "b.jsonl").write_text("{}", encoding="utf-8")
+        terminal.answer(b"y\n")
+        assert terminal.end()[0] == 0
         assert server.posts == 3
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, State, What
-from muybridge.batch.file_names import place, taken_names
+from muybridge.batch.results.places.file_names import place, taken_names
 from muybridge.cli.commands import muybridge
 
 from .billing import PNG, BillingServer
@@ -157,7 +157,7 @@ def test_the_journal_is_asked_on_the_runs_connection(
 
     monkeypatch.setattr(sqlite3, "connect", counting)
     assert run(server, None).done
-    assert len(opened) == 3  # by the run, its report, and the contact sheet
+    assert len(opened) == 2  # by the run, and for its report and the contact sheet
 
 
 def test_the_sheet_leaves_a_file_that_takes_its_place(
@@ -190,7 +190,8 @@ def test_the_sheet_replaces_only_sheets(server: BillingServer, run: Run, tmp_pat
         assert page.read_bytes() == mine
     assert 'id="item-2"' in page.with_name("index-2.html").read_text(encoding="utf-8")
     page.unlink()
-    assert batch.status(page.parent).sheet == page
+    assert batch.write_sheet(page.parent) == page
+    assert batch.write_sheet(page.parent) == page
     assert batch.status(page.parent).sheet == page
     assert not [path for path in page.parent.iterdir() if path.name.endswith(".new")]
 

@@ -11,7 +11,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sheet.contact_sheet import FACTS
+from muybridge.batch.results.sheet.figures import FACTS
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge_protocol.records.tasks import Task
 
@@ -77,8 +77,7 @@ class Page(HTMLParser):
 
 
 def page(folder: Path) -> Page:
-    sheet = batch.status(folder).sheet
-    assert sheet is not None
+    sheet = batch.write_sheet(folder)
     assert sheet == folder / "index.html"
     return Page(sheet.read_text(encoding="utf-8"))
 

@@ -157,9 +157,7 @@ def sheet(result: Result) -> str:
         kept: dict[str, Any] = {"result": json.dumps(wire_record(result))}
         journal.move(entry, entry.state, entry.state, by="one", **kept)
         journal.close()
-        page = batch.status(Path(folder) / "a").sheet
-        assert page is not None
-        return page.read_text("utf-8")
+        return batch.write_sheet(Path(folder) / "a").read_text("utf-8")
 
 
 class Place(NamedTuple):
@@ -225,7 +223,7 @@ PLACES = {
     ),
     "the contact sheet": Place(
         Result,
-        "FACTS in transports/muybridge/batch/sheet/contact_sheet.py",
+        "FACTS in transports/muybridge/batch/results/sheet/figures.py",
         partial(differing, RESULT, sheet),
         {
             "id": "the item has it",

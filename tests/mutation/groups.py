@@ -295,11 +295,11 @@ _ALL = (
     Group(
         "stores",
         (
-            f"{_BATCH}.file_names",
-            f"{_BATCH}.stores.folder",
-            f"{_BATCH}.stores.opening",
-            f"{_BATCH}.stores.places",
-            f"{_BATCH}.stores.s3",
+            f"{_BATCH}.results.places.file_names",
+            f"{_BATCH}.results.places.folder",
+            f"{_BATCH}.results.places.opening",
+            f"{_BATCH}.results.places.names",
+            f"{_BATCH}.results.places.s3",
         ),
         (
             "tests/batch/test_foreign_files.py",
@@ -382,13 +382,16 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_BATCH}.stores.folder", "_PROBE: Final = 4096", ("4096", "4097"), ("4096", "4095")
+            f"{_BATCH}.results.places.folder",
+            "_PROBE: Final = 4096",
+            ("4096", "4097"),
+            ("4096", "4095"),
         ),
         "a full disk has no room for either",
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_BATCH}.stores.s3",
+            f"{_BATCH}.results.places.s3",
             "_RETRY: Final[RetryConfig] = "
             '{"max_retries": 3, "retry_timeout": timedelta(seconds=30)}',
             ("seconds=30", "seconds=31"),
@@ -397,7 +400,9 @@ EQUIVALENT: dict[_Key, str] = {
         "the three retries end long before",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.stores.folder", "path.unlink(missing_ok=True)", ("True", "False")),
+        _swapped(
+            f"{_BATCH}.results.places.folder", "path.unlink(missing_ok=True)", ("True", "False")
+        ),
         "the error is ignored",
     ),
     **dict.fromkeys(

@@ -38,7 +38,7 @@ MODULES = [
     "muybridge.testing.journal_conformance",
     "muybridge.testing.store_conformance",
     "muybridge.batch.postgres",
-    "muybridge.batch.stores.s3",
+    "muybridge.batch.results.places.s3",
     "muybridge.workers.celery_app",
     "muybridge.wire.building",
 ]

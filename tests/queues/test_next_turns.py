@@ -17,7 +17,7 @@ from batch.runner_process import horses
 from muybridge import batch
 from muybridge.batch import JournalMissing, SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.purchases import Budget
 from muybridge.workers import celery_app
 from muybridge_protocol.service import Service

@@ -37,7 +37,6 @@ from muybridge_protocol.rules.values import (
     Notice,
     OneOf,
     Problem,
-    Text,
     ValueRule,
     either,
     is_array,
@@ -252,6 +251,7 @@ class Family:
     request: type[Any] = attrs.field(init=False, repr=False)
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
     _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
+    _wire_names: Mapping[str, str] = attrs.field(init=False, repr=False)
     _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
 
     def tie_to(self, request: type[object], fields: tuple[Field, ...]) -> None:
@@ -260,6 +260,7 @@ class Family:
         object.__setattr__(self, "request", request)
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "_fields_by_wire", {field.wire: field for field in fields})
+        object.__setattr__(self, "_wire_names", {field.name: field.wire for field in fields})
         object.__setattr__(self, "_models_by_name", {model.name: model for model in self.models})
 
     @property
@@ -275,6 +276,10 @@ class Family:
         """Return what Python code calls the field *wire*."""
         field = self.field(wire)
         return wire if field is None else field.name
+
+    def wire_name(self, name: str) -> str:
+        """Return what the service calls the field *name*, given by either of its names."""
+        return self._wire_names.get(name, name)
 
     def model(self, name: str | None) -> Model | None:
         """Return the model *name*, or None if the tables do not know it."""
@@ -357,7 +362,7 @@ class Family:
                 problem = self._with_close_model(problem)
             if problem is not None and problem.rule == "type" and not field.takes_media:
                 problem = self._with_place_for_files(problem, name)
-            if problem is None and any(isinstance(rule, Text) for rule in field.rules):
+            if problem is None and field.is_text:
                 problem = self.problem_of_text(wire, value, name=name)
             if problem is None:
                 items = value if is_array(value) else (value,)
@@ -387,6 +392,8 @@ class Family:
 
         It is the part of `check` that depends on where the request would be sent.
         """
+        if own is any_link:
+            return ()
         name = body.get("model")
         model = self.model(name) if isinstance(name, str) else None
         limits = model.limits if model is not None else _NO_LIMITS
@@ -401,9 +408,9 @@ class Family:
 
     def plain(self, body: Mapping[str, object]) -> dict[str, object]:
         """Return *body*, as a user gave it, with its numbers as they are sent."""
-        kinds = {wire: field.kind for wire, field in self._fields_by_wire.items()}
+        fields = self._fields_by_wire
         return {
-            wire: kinds[wire].plain(value) if wire in kinds else value
+            wire: fields[wire].kind.plain(value) if wire in fields else value
             for wire, value in body.items()
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import attrs
 
@@ -30,7 +31,8 @@ class Reference:
     value: str | InlineMedia = attrs.field(repr=False)
 
 
-def media_fields(family: Family) -> dict[str, MediaKind]:
+@cache
+def media_fields(family: Family) -> Mapping[str, MediaKind]:
     """Return the fields of *family* that take media, by their names on the wire, and which."""
     return {
         field.wire: rule.kind
@@ -69,6 +71,8 @@ def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Probl
                 Medium(field=one.field, index=one.index, kind=one.kind, source=name, facts=facts)
             )
             names[one.field, one.index] = f"{name or f'the {facts.kind or one.kind}'} "
+    if not media:
+        return ()
     return tuple(
         Problem(
             finding.field,

@@ -124,7 +124,10 @@ class MediaRequest(JsonValue):
             value = body.get(field.wire)
             if is_array(value):
                 object.__setattr__(self, field.name, tuple(value))
-        object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra or {}))))
+        extra: dict[str, Any] = {}
+        if self.extra:
+            extra = json.loads(json.dumps(dict(self.extra)))
+        object.__setattr__(self, "extra", extra)
         for notice in report.notices:
             warnings.warn(str(notice), IgnoredSetting, stacklevel=4)
 
@@ -286,22 +289,47 @@ def parse(
         InvalidRequest: The service would reject the request.
     """
     body = family.plain(body)
+    refused: InvalidRequest | None = None
+    arguments = _arguments(family, body, extra, keep_unknown=keep_unknown)
+    if arguments is not None:
+        try:
+            request: MediaRequest = family.request(**arguments)  # it checks itself
+        except InvalidRequest as error:
+            refused = error
+        else:
+            return request
     report = family.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
-    if not report.ok:
+    if not report.ok or refused is None:
         raise InvalidRequest(family.name, report.problems)
+    raise refused
+
+
+def _arguments(
+    family: Family,
+    body: Mapping[str, object],
+    extra: Mapping[str, object] | None,
+    *,
+    keep_unknown: bool,
+) -> dict[str, Any] | None:
+    """Return the arguments of a typed request, or None if one would hide a problem of *body*."""
     arguments: dict[str, Any] = {}
     unknown: dict[str, object] = {}
     for wire, value in body.items():
         known = family.field(wire)
         if known is None:
             unknown[wire] = value
-        elif wire == "model" and isinstance(value, str) and family.is_unlisted(value):
-            arguments["model"] = Unlisted(value)
+        elif value is None:  # a typed request takes it for a field that is not set
+            return None
+        elif wire == "model" and keep_unknown and isinstance(value, str):
+            arguments["model"] = Unlisted(value) if family.is_unlisted(value) else value
         else:
             arguments[known.name] = value
+    if unknown and family.body_shown and not keep_unknown:
+        return None
+    if extra is not None and not isinstance(typing.cast("object", extra), Mapping):
+        return None
     arguments["extra"] = {**unknown, **(extra or {})}
-    request: MediaRequest = family.request(**arguments)
-    return request
+    return arguments
 
 
 def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:

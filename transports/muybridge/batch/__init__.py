@@ -20,18 +20,19 @@ from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
-from muybridge.batch.opening import WrongService, status
+from muybridge.batch.opening import WrongService
 from muybridge.batch.preflight import Preview, preview
-from muybridge.batch.run_batch import run, run_async, run_trio
-from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
-from muybridge.batch.stores.manifest import (
+from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
     manifest_lines,
     write_manifest,
 )
-from muybridge.batch.stores.places import WrongPlace
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.names import WrongPlace
+from muybridge.batch.results.places.port import PlaceUnusable
+from muybridge.batch.results.reports import status, write_sheet
+from muybridge.batch.run_batch import run, run_async, run_trio
+from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
 from muybridge.batch.worker import work, work_async
 
 __all__ = [
@@ -74,4 +75,5 @@ __all__ = [
     "work",
     "work_async",
     "write_manifest",
+    "write_sheet",
 ]

@@ -18,11 +18,11 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.journaled_create import Created, ItemRecord, request_of, verdict
 from muybridge.batch.recovery import release_item
+from muybridge.batch.results.places.folder import no_room
+from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.storable_values import one_line
-from muybridge.batch.stores.folder import no_room
-from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem

@@ -1,4 +1,4 @@
-"""Open a batch for a run, release it afterwards, and report how far it is."""
+"""Open a batch for a run, and release it afterwards."""
 
 from __future__ import annotations
 
@@ -6,33 +6,26 @@ import json
 import os
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
-import attrs
-
 from muybridge.base_client import BaseClient
 from muybridge.batch.decisions.in_store import apply_decisions
-from muybridge.batch.entries import Entries
-from muybridge.batch.events import SETTLED, Report, What
+from muybridge.batch.events import SETTLED, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.limits.rate import check_rate
-from muybridge.batch.missing_files import as_found, counts_as_found, follow_files
 from muybridge.batch.port import Journal
 from muybridge.batch.recovery import judge_late, recover, release
+from muybridge.batch.results.missing_files import follow_files
+from muybridge.batch.results.places.folder import FolderStore
 from muybridge.batch.run_state import Run, Settings, Stopped
-from muybridge.batch.runner_files import Runner, processes_at_work
-from muybridge.batch.sheet.contact_sheet import write_sheet
+from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
-from muybridge.batch.stores.folder import FolderStore
-from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.notes import UNDER_WAY
-from muybridge.signals import ignoring_errors
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.service import Service
 
@@ -155,34 +148,6 @@ def at_work(
 
 
 _OPEN = (State.QUEUED, State.SUBMITTED, State.COMPLETED)
-
-
-def status(out: str | os.PathLike[str]) -> Report:
-    """Return the progress of the batch in *out*, and rewrite its contact sheet.
-
-    Args:
-        out: The folder of the batch.
-
-    Raises:
-        JournalUnusable: The journal cannot be used, or there is none.
-    """
-    check_place(out)
-    folder = Path(out)
-    # It writes nothing, so that a full disk hides no task that is paid for.
-    with SqliteJournal(folder, writes=False) as journal:
-        counts, missing = counts_as_found(journal, folder)
-    reading = partial(SqliteJournal, folder, check=False, writes=False)
-    entries = Entries(reading, sum(counts.values()), partial(as_found, folder=folder))
-    others: list[str] = []
-    with suppress(JournalUnusable):  # what the journal says is true without it
-        others = processes_at_work(folder / FOLDER)
-    report = Report(
-        folder=folder, entries=entries, counts=counts, missing=missing, at_work=tuple(others)
-    )
-    sheet: Path | None = None
-    with ignoring_errors(OSError):  # the results are safe without it
-        sheet = write_sheet(report)
-    return attrs.evolve(report, sheet=sheet)
 
 
 def _open_journal(

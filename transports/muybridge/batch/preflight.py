@@ -19,11 +19,11 @@ from muybridge.batch.events import SETTLED
 from muybridge.batch.items import CheckedItems, Source, checked_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing
-from muybridge.batch.missing_files import as_found, counts_as_found, is_back
 from muybridge.batch.opening import check_limit, check_same_items
 from muybridge.batch.port import Journal
+from muybridge.batch.results.missing_files import as_found, counts_as_found, is_back
+from muybridge.batch.results.places.names import check_place
 from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.batch.stores.places import check_place
 from muybridge.configuration import LIMIT_VARIABLE, check_prices, check_spending
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates import (

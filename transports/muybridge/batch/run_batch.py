@@ -13,12 +13,13 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal_entries import State
-from muybridge.batch.opening import CONCURRENCY, check_client, opened, status
+from muybridge.batch.opening import CONCURRENCY, check_client, opened
+from muybridge.batch.results.places.names import check_place
+from muybridge.batch.results.reports import closing_report
+from muybridge.batch.results.sidecars import catch_up
 from muybridge.batch.run_state import Settings, Stopped
 from muybridge.batch.scheduler import Scheduler
-from muybridge.batch.sidecars import catch_up
 from muybridge.batch.sqlite.journal import PATIENCE
-from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
@@ -189,7 +190,7 @@ async def _run(
                 await catch_up(shared, driver.runtime)
         await Scheduler(calls, driver, shared).work()
     await driver.runtime.checkpoint()
-    report = status(out)
+    report = closing_report(out)
     queued = report.counts.get(State.QUEUED, 0)
     stopped = shared.stopped or shared.store_failed
     if not stopped and shared.at_limit and queued:

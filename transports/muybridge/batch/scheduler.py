@@ -36,11 +36,11 @@ from muybridge.batch.item_work import ItemWork
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, OverBudget, UnknownAmount
 from muybridge.batch.opening import HOW_TO_GO_ON
+from muybridge.batch.results.places.port import PlaceUnusable, Stored
+from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
+from muybridge.batch.results.sheet.thumbnails import make_thumbnail, thumbnail_name
+from muybridge.batch.results.sidecars import report_missing, write_sidecar_of
 from muybridge.batch.run_state import Run, Stopped
-from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
-from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
-from muybridge.batch.sidecars import report_missing, write_sidecar_of
-from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request

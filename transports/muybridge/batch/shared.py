@@ -20,8 +20,8 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import check_same_items, check_service
 from muybridge.batch.port import SharedJournal, Stray
+from muybridge.batch.results.places.names import check_place, place_for_all
 from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.batch.stores.places import check_place, place_for_all
 from muybridge.configuration import check_prices, check_spending
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.service import Service

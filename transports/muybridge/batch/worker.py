@@ -26,13 +26,13 @@ from muybridge.batch.journal_errors import ClaimLost, JournalAway
 from muybridge.batch.lease import Lease
 from muybridge.batch.opening import at_work, check_client, check_service
 from muybridge.batch.recovery import recover
+from muybridge.batch.results.places.names import agreed_place
+from muybridge.batch.results.places.opening import open_store, spool_of
+from muybridge.batch.results.places.port import PlaceAway, Store
 from muybridge.batch.run_state import Run, Settings
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.scheduler import Scheduler
 from muybridge.batch.shared import SharedBatch, SharedReport, check_batch, report_of
-from muybridge.batch.stores.opening import open_store, spool_of
-from muybridge.batch.stores.places import agreed_place
-from muybridge.batch.stores.port import PlaceAway, Store
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create

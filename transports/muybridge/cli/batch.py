@@ -14,11 +14,13 @@ import click
 
 from muybridge import batch as batches
 from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_items
+from muybridge.batch.items import Source, checked_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import LOCAL
+from muybridge.batch.results.reports import reasons
+from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.runner_files import processes_at_work
-from muybridge.batch.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.cli import options
 from muybridge.cli.batch_decisions import ambiguous, resolve
@@ -36,6 +38,7 @@ from muybridge.cli.batch_reports import (
     show_shared,
     summary_record,
 )
+from muybridge.cli.batch_sheet import sheet
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
 from muybridge.cli.consent import require_budget
 from muybridge.cli.errors import in_command, interrupted_code, interruption
@@ -77,8 +80,11 @@ def batch() -> None:
     """Group the commands for batches."""
 
 
-for _one in (ambiguous, manifest, resolve, submit):
+for _one in (ambiguous, manifest, resolve, sheet, submit):
     batch.add_command(_one)
+
+
+_SHEET = ("muybridge", "batch", "sheet")
 
 
 @batch.command(
@@ -167,7 +173,7 @@ def run(
     )
     if dry_run:
         with journal_errors(context, invocation):
-            show_preview(invocation, chosen.preview(), chosen.prices)
+            show_preview(invocation, chosen.preview(file), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
     invocation.note(resuming=partial(_command, chosen))
@@ -208,10 +214,10 @@ class _Chosen:
     asks: bool
     prices: PriceList | None
 
-    def preview(self) -> Preview:
-        """Return what would be sent."""
+    def preview(self, source: Source | None) -> Preview:
+        """Return what would be sent of *source*, which is the file or its checked items."""
         return batches.preview(
-            self.file,
+            source,
             self.out,
             limit=self.limit,
             dedupe=self.dedupe,
@@ -233,7 +239,12 @@ def _run(chosen: _Chosen) -> Report:
         except LocalError as error:
             _check_file_too(chosen.file, error)
             raise
-        limit = _confirmed(chosen) if chosen.asks else chosen.limit
+        source: Source | None = chosen.file
+        limit = chosen.limit
+        if chosen.asks:
+            if source is not None:  # they are checked once, for the question and for the run
+                source = stack.enter_context(checked_items(source, client.service.gave_out))
+            limit = _confirmed(chosen, source)
         others = _at_work(chosen.out)
         if others:
             say(f"{others}. The runs share its items, and their --concurrency adds up.")
@@ -241,7 +252,7 @@ def _run(chosen: _Chosen) -> Report:
         stack.enter_context(invocation.log())
         return batches.run(
             client,
-            chosen.file,
+            source,
             chosen.out,
             concurrency=chosen.concurrency,
             timeout=invocation.connection.wait_timeout,
@@ -254,9 +265,9 @@ def _run(chosen: _Chosen) -> Report:
         )
 
 
-def _confirmed(chosen: _Chosen) -> int:
-    """Return how many new items may be sent, after asking for them."""
-    preview = chosen.preview()
+def _confirmed(chosen: _Chosen, source: Source | None) -> int:
+    """Return how many new items of *source* may be sent, after asking for them."""
+    preview = chosen.preview(source)
     if preview.sends:
         confirm(chosen.invocation, preview, chosen.prices)
     return preview.sends + preview.joins  # and no more, even if the file has more by then
@@ -283,7 +294,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 def status(
     context: click.Context, invocation: Invocation, folder: str, *, journal: str | None
 ) -> None:
-    """Show the state of a batch, and rewrite its contact sheet.
+    """Show the state of a batch.
 
     With --json: {event: summary, ok, exit_code, counts, items, sheet}. With --journal, items are
     those that need a decision, and strays replaces sheet; budgets is added if the batch has a
@@ -328,9 +339,9 @@ def _finish(
     state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.presentation.json:
-        sheet = None if report.sheet is None else str(report.sheet)
-        long_document({**summary_record(code, counts, report.entries), "sheet": sheet})
-    say_reasons(report.entries, stopped=report.stopped)
+        written = None if report.sheet is None else str(report.sheet)
+        long_document({**summary_record(code, counts, report.entries), "sheet": written})
+    say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:
@@ -341,6 +352,8 @@ def _finish(
             answer(str(report.sheet))
     if report.sheet is not None and report.sheet.name != SHEET:
         say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
+    if interrupted is not None:
+        say(f"to update the contact sheet: {shlex.join((*_SHEET, str(report.folder)))}")
     unfinished = state in (SAFE, NOT_SAVED) or (interrupted is not None and state != DONE)
     others = _named(report.at_work)
     status = ("muybridge", "batch", "status", str(report.folder))

@@ -89,12 +89,11 @@ def holds_files(fields: object) -> bool:
 
 def by_wire(family: Family, fields: Fields) -> tuple[dict[str, object], list[Problem]]:
     """Return *fields* as they are sent, by their names on the wire, and those given twice."""
-    wires = {field.name: field.wire for field in family.fields}
     body: dict[str, object] = {}
     given: dict[str, str] = {}
     doubled: list[Problem] = []
     for name, value in fields.items():
-        wire = wires.get(name, name)
+        wire = family.wire_name(name)
         if wire in body:
             message = f"is given twice, as {given[wire]} and {name}"
             doubled.append(Problem(wire, value, "alternatives", message, "give it once"))

@@ -17,7 +17,7 @@ from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.files import FileForms
-from muybridge_protocol.rules.values import Naming, Problem, Text, is_array, shown
+from muybridge_protocol.rules.values import Naming, Problem, is_array, shown
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
@@ -97,7 +97,7 @@ def _problem_of_name(
 ) -> Problem | None:
     """Return the problem of a text that names an existing file, as fields for media do."""
     field = family.field(wire)
-    if field is None or not any(isinstance(rule, Text) for rule in field.rules):
+    if field is None or not field.is_text:
         return None
     path = file_in(value)
     if not isinstance(value, str) or not isinstance(path, str | os.PathLike):

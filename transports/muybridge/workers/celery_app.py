@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from muybridge.batch import SharedBatch, work
 from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.client import Client
 from muybridge.extras import missing_extra
 from muybridge.workers.environment import WorkerSettings

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import attrs
 
-from muybridge.batch.stores.opening import open_store, spool_of
+from muybridge.batch.results.places.opening import open_store, spool_of
 from muybridge.batch.worker import CONCURRENCY, CREATES
 from muybridge_protocol.errors import LocalError, MuybridgeError
 

@@ -45,6 +45,7 @@ from muybridge.batch.journal_errors import (
 )
 from muybridge.batch.limits.rate import Permits
 from muybridge.batch.port import Stray
+from muybridge.batch.results.items import Outline
 from muybridge.batch.sqlite import rates
 from muybridge.batch.sqlite.schema import (
     APPLICATION,
@@ -82,10 +83,11 @@ _FORGET: Final = (
 )
 _WRITE: Final = "UPDATE runners SET writes = writes + 1 WHERE name = ? AND writes >= ?"
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
-_FILES: Final = """
-SELECT number, path FROM items
-WHERE state = ? AND owner IS NULL AND path NOT NULL AND number > ? ORDER BY number LIMIT ?
-"""
+_FACTS_SHOWN: Final = " || ".join(
+    f"quote({fact})"
+    for fact in ("reason", "token", "candidate", "length(reply)", "began", "ended", "result")
+)
+_NO_FACTS: Final = "''"
 _AS_JUDGED: Final = "".join(f" AND {name} IS ?" for name in JUDGED)
 
 
@@ -236,24 +238,34 @@ class SqliteJournal:
                 )
             _insert(db, last + 1, items)
 
-    def entries(self, state: State | None = None) -> Iterator[Entry]:
-        """Yield every item, or those in a state, by number, reading a page at a time."""
-        last = 0
+    def entries(self, state: State | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """Yield every item, or those in a state, by number, reading a page at a time.
+
+        Args:
+            state: The state, or None for all items.
+            after: The number above which they begin.
+        """
         which, wanted = ("", ()) if state is None else ("AND state = ? ", (state,))
-        rest = f"WHERE number > ? {which}ORDER BY number LIMIT {_PAGE}"
-        while page := self._select(f"{_SELECT} {rest}", last, *wanted):
+        yield from self._pages(which, after, *wanted)
+
+    def reasons(self) -> Iterator[Entry]:
+        """Yield every item that has a reason and is not downloaded, reading a page at a time."""
+        yield from self._pages("AND reason NOT NULL AND state != ? ", 0, State.DOWNLOADED)
+
+    def outlines(self, state: State | None = None) -> Iterator[Outline]:
+        """Yield the outline of every item, or of those in a state that no runner works on.
+
+        The index of the states has them in order, unlike those that runners work on.
+        """
+        which = "" if state is None else f" AND state = '{state}' AND owner IS NULL"
+        columns = f"number, state, path, size, {_FACTS_SHOWN if state is None else _NO_FACTS}"
+        statement = (
+            f"SELECT {columns} FROM items WHERE number > ?{which} ORDER BY number LIMIT {_PAGE}"  # noqa: S608  our own names
+        )
+        last = 0
+        while page := self._outlines(statement, last):
             yield from page
             last = page[-1].number
-
-    def files(self) -> Iterator[tuple[int, str]]:
-        """Yield the number and the file's name of each downloaded item, reading a page at a time.
-
-        It reads nothing else of an item, so it is much faster than `entries`.
-        """
-        last = 0
-        while page := self._files_after(last):
-            yield from page
-            last = page[-1][0]
 
     def called(self, item: str) -> list[Entry]:
         """Return the items with this name, or else the one with this number."""
@@ -511,9 +523,18 @@ class SqliteJournal:
         with self._telling():
             return [_entry(row) for row in self._db.execute(statement, arguments)]
 
-    def _files_after(self, last: int) -> list[tuple[int, str]]:
+    def _pages(self, which: str, last: int, *arguments: object) -> Iterator[Entry]:
+        rest = f"WHERE number > ? {which}ORDER BY number LIMIT {_PAGE}"
+        while page := self._select(f"{_SELECT} {rest}", last, *arguments):
+            yield from page
+            last = page[-1].number
+
+    def _outlines(self, statement: str, last: int) -> list[Outline]:
         with self._telling():
-            return self._db.execute(_FILES, (State.DOWNLOADED, last, _PAGE)).fetchall()
+            return [
+                Outline(number, State(state), path, size, facts)
+                for number, state, path, size, facts in self._db.execute(statement, (last,))
+            ]
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:

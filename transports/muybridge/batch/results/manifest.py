@@ -21,6 +21,7 @@ import attrs
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.shared import Place, SharedBatch, open_journal
 from muybridge.batch.storable_values import encodable
+from muybridge.files.drafts import complete, draft, sweep
 from muybridge.files.durable import sync_folders
 from muybridge.files.tables import cell
 from muybridge_protocol.arguments import check_type
@@ -125,16 +126,12 @@ def write_manifest(
         _check_replaceable(file, _BEGINNINGS[csv])
     else:
         file = Path(path)
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
-    try:
-        with new.open("x", encoding="utf-8", newline="") as lines:
-            lines.writelines(manifest_lines(out, csv=csv))
-            lines.flush()
-            os.fsync(lines.fileno())
-        new.replace(file)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
+    sweep(file.parent, file.name)
+    with draft(file) as new:
+        new.writelines(line.encode() for line in manifest_lines(out, csv=csv))
+        new.flush()
+        os.fsync(new.fileno())
+        complete(new).replace(file)
     sync_folders(file.parent)
     return file
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from muybridge.batch.stores.folder import FolderStore
-from muybridge.batch.stores.places import check_folder, is_in_s3
-from muybridge.batch.stores.port import Store
+from muybridge.batch.results.places.folder import FolderStore
+from muybridge.batch.results.places.names import check_folder, is_in_s3
+from muybridge.batch.results.places.port import Store
 from muybridge.files.state import state_folder
 
 
@@ -23,7 +23,7 @@ def open_store(out: str | os.PathLike[str], spool: Path | None = None) -> Store:
         ModuleNotFoundError: It is in S3, and obstore is not installed.
     """
     if is_in_s3(out):
-        from muybridge.batch.stores.s3 import S3Store
+        from muybridge.batch.results.places.s3 import S3Store
 
         return S3Store(os.fspath(out))
     return FolderStore(Path(check_folder(out)), spool)

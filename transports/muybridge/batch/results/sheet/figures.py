@@ -1,128 +1,71 @@
-"""The contact sheet of a batch: one page with every picture, video, prompt and failure.
+"""The figures of a contact sheet: what it shows of each item.
 
-It is written item by item, so a batch may be larger than memory. The file works from the disk and
-loads nothing but the results next to it and their thumbnails. Its script shows one page of the
-items at a time, and a picture is loaded only when it comes into view. A picture without a thumbnail
-is shown itself, and so is one whose thumbnail was not copied with the page.
+A picture is shown by its thumbnail, and itself if it has none, or if that was not copied with the
+page.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
-import stat
-from base64 import b64encode
+import os
 from collections.abc import Callable, Iterator
-from functools import partial
-from hashlib import sha256
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 import attrs
 
-from muybridge.batch.events import Report
-from muybridge.batch.file_names import link
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
-from muybridge.batch.sheet.thumbnails import thumbnail_name
+from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
+from muybridge.batch.results.sheet.thumbnails import thumbnail_name
 from muybridge.batch.sqlite.journal import FOLDER
-from muybridge.batch.storable_values import encodable
-from muybridge.signals import genuine
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, read_result
 
-NAME = "index.html"
 _LONGEST_SETTING = 300
-_HEAD = (
-    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-    '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-)
-_MARK = '<meta name="generator" content="muybridge batch">'
-_MARKED_WITHIN = 4096
-
 _UNREADABLE = "cannot be shown"
-_PROBLEMS = frozenset({State.FAILED, State.REFUSED, State.AMBIGUOUS})
+PROBLEMS: Final = (State.AMBIGUOUS, State.FAILED, State.REFUSED)
+"""The states of items that a person should look at, the most urgent one first."""
 
 
-def write_sheet(report: Report) -> Path:
-    """Write the contact sheet of a batch, and return where it is.
+@attrs.frozen
+class Page:
+    """Where figures are shown.
 
-    It only replaces an earlier sheet. If another file has its name, it gets a numbered one.
-
-    Raises:
-        OSError: It cannot be written.
+    Args:
+        folder: The batch's folder.
+        up: What leads from the page to that folder: "" or "../".
     """
-    new = report.folder / f".{NAME}.{secrets.token_hex(8)}.new"
-    try:
-        with new.open("x", encoding="utf-8") as file:
-            file.writelines(f"{encodable(line)}\n" for line in _page(report))
-        path, is_new = link(new, report.folder / NAME, _is_sheet)
-        # A file that takes an earlier sheet's place at this very moment is replaced.
-        return path if is_new else new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+
+    folder: Path
+    up: str
 
 
-def _is_sheet(path: Path) -> bool:
-    """Whether a contact sheet is at *path*. Links and pipes are not opened."""
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            return False
-        with path.open(encoding="utf-8", errors="replace") as file:
-            beginning = file.read(_MARKED_WITHIN)
-    except genuine(OSError):
-        return False
-    return beginning.startswith(_HEAD) and _MARK in beginning
-
-
-def _page(report: Report) -> Iterator[str]:
-    title = escape(report.folder.resolve().name)
-    counts = ", ".join(f"{count} {state}" for state, count in report.counts.items())
-    template = Path(__file__).with_suffix(".html").read_text("utf-8")
-    before, _, after = template.partition("{{items}}\n")
-    for mark, text in (
-        ("{{script}}", _script_hash(template)),
-        ("{{counts}}", f"{len(report.entries)} items: {counts}"),
-        ("{{title}}", title),  # the last, because it is the user's
-    ):
-        before = before.replace(mark, text)
-    yield before.rstrip("\n")
-    for entry in report.entries:
-        yield from _figure_or_failure(entry, report.folder)
-    yield after.rstrip("\n")
-
-
-def _script_hash(template: str) -> str:
-    """Return what permits the page's own script, and no other."""
-    script = template.partition("<script>")[2].partition("</script>")[0]
-    return f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"
-
-
-def _figure_or_failure(entry: Entry, folder: Path) -> list[str]:
+def figure(entry: Entry, page: Page) -> str:
     """Return the figure of *entry*, or a short one if a value cannot be shown."""
     try:
-        return list(_figure(entry, folder))
+        return "\n".join(_figure(entry, page))
     except Exception as error:  # noqa: BLE001  it concerns this item only
         task = "" if entry.task_id is None else f" (task {entry.task_id})"
         said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
         failed = f'<p class="reason">{escape(said)}</p>'
-        return [f"{_opening(entry)}<figcaption>{failed}</figcaption></figure>"]
+        return f"{_opening(entry)}<figcaption>{failed}</figcaption></figure>"
 
 
 def _opening(entry: Entry) -> str:
     state = entry.state.value
-    kind = f"{state} problem" if entry.state in _PROBLEMS else state
+    kind = f"{state} problem" if entry.state in PROBLEMS else state
     return f'<figure id="item-{entry.number}" class="{kind}" data-state="{state}">'
 
 
-def _figure(entry: Entry, folder: Path) -> Iterator[str]:
+def _figure(entry: Entry, page: Page) -> Iterator[str]:
     yield _opening(entry)
     if entry.path is not None:
-        yield _media(entry, entry.path, folder)
+        yield _media(entry, entry.path, page)
     heading = f"{entry.number}. {entry.name}" if entry.name else f"{entry.number}."
     yield f'<figcaption><span class="state">{escape(entry.state)}</span>'
     yield f"<strong>{escape(heading)}</strong>"
@@ -143,14 +86,15 @@ def _figure(entry: Entry, folder: Path) -> Iterator[str]:
     yield "</dl></figcaption></figure>"
 
 
-def _media(entry: Entry, path: str, folder: Path) -> str:
-    link = escape(quote(path))
+def _media(entry: Entry, path: str, page: Page) -> str:
+    link = escape(page.up + quote(path))
     family = FAMILIES.get(entry.family)
     if family is not None and family.media is Media.VIDEO:
         return f'<video controls preload="none" src="{link}"></video>'
     alt = escape(entry.name or f"item {entry.number}")
     thumbnail = f"{FOLDER}/{THUMBNAILS}/{thumbnail_name(entry.number)}"
-    shown = thumbnail if (folder / thumbnail).is_file() else link
+    has_thumbnail = os.path.isfile(f"{page.folder}/{thumbnail}")  # noqa: PTH113  there may be a million
+    shown = page.up + thumbnail if has_thumbnail else link
     return f'<a href="{link}"><img loading="lazy" decoding="async" src="{shown}" alt="{alt}"></a>'
 
 
@@ -200,7 +144,7 @@ class Item:
     entry: Entry
     settings: dict[str, Any]
 
-    @property
+    @cached_property
     def result(self) -> Result | None:
         """What the journal keeps of its result, or None. Odd values in it are read as missing.
 

@@ -33,7 +33,7 @@ class Placed:
 
 def taken_names(saved: Path, folder: Path, stem: str) -> list[str]:
     """Return the names that files in *folder* have, of those that `place` tries for *saved*."""
-    tried = _numbered(folder / f"{stem}{saved.suffix}")
+    tried = numbered(folder / f"{stem}{saved.suffix}")
     return [path.name for path in takewhile(os.path.lexists, tried)]
 
 
@@ -76,7 +76,7 @@ def link(file: Path, wanted: Path, is_ours: Callable[[Path], bool]) -> tuple[Pat
     Raises:
         OSError: It cannot be linked.
     """
-    paths = _numbered(wanted)
+    paths = numbered(wanted)
     while True:
         path = next(paths)
         try:
@@ -88,7 +88,7 @@ def link(file: Path, wanted: Path, is_ours: Callable[[Path], bool]) -> tuple[Pat
             return path, True
 
 
-def _numbered(wanted: Path) -> Iterator[Path]:
+def numbered(wanted: Path) -> Iterator[Path]:
     """Yield *wanted*, and then the same with the numbers from 2 on."""
     yield wanted
     for number in count(2):

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from muybridge.batch.stores.places import InS3
-from muybridge.batch.stores.port import PlaceAway, PlaceUnusable, Stored
+from muybridge.batch.results.places.names import InS3
+from muybridge.batch.results.places.port import PlaceAway, PlaceUnusable, Stored
 from muybridge.extras import missing_extra
 from muybridge.files.suffixes import SUFFIXES
 from muybridge.signals import genuine
