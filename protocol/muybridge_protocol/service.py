@@ -335,9 +335,9 @@ class Service:
 
     def owns(self, url: str) -> bool:
         """Whether *url* has one of the service's own origins. No other may get the API key."""
-        bases = (self.base_url, self.text_base_url)
-        if any(base is not None and url.startswith(f"{base}/") for base in bases):
-            return True  # no slash can stand before the end of an origin
+        for base in (self.base_url, self.text_base_url):
+            if base is not None and url.startswith(f"{base}/"):
+                return True  # no slash can stand before the end of an origin
         try:
             return origin_of(url) in self._origins
         except InvalidAddress:

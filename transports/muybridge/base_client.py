@@ -863,14 +863,16 @@ class BaseClient:
 
         The caller leaves the *notes* if anything is raised: another Ctrl-C may strike on the way.
         """
-        books = self._driver.books
+        driver = self._open_driver()
+        books = driver.books
         if not named and (books is None or not books.dedupe):
-            create = self._calls.create(request, **self._moment())
-            return await self._driver.finish(create, notes)
+            now, wall = driver.runtime.now(), driver.runtime.wall()
+            create = self._calls.create(request, now=now, wall=wall)
+            return await driver.finish(create, notes)
         from muybridge.purchases.once import create_once
 
         books = self._named_books()
-        return await create_once(self._driver, self._calls, books, request, once, notes)
+        return await create_once(driver, self._calls, books, request, once, notes)
 
     def _named_books(self) -> Books:
         """Return what has the store that keeps the names: the client's, or else the default one."""
@@ -895,20 +897,24 @@ class BaseClient:
         """
         raise NotImplementedError
 
-    def _check_open(self) -> None:
+    def _open_driver(self) -> Driver:
+        """Return what drives a call that begins now.
+
+        Raises:
+            RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
+        """
         if self._closed:
             raise RuntimeError("this client is closed, and nothing was sent: make another one")
+        return self._driver
 
     def _now(self) -> float:
         """Return the time at which a call begins."""
-        self._check_open()
-        return self._driver.runtime.now()
+        return self._open_driver().runtime.now()
 
     @property
     def _text(self) -> TextCalls:
         """What sends text requests, as long as the client is open."""
-        self._check_open()
-        driver = self._driver  # raises if the client cannot be used here
+        driver = self._open_driver()
         if self._text_calls is None:
             from muybridge.drivers.text_calls import TextCalls
 
@@ -916,8 +922,7 @@ class BaseClient:
         return self._text_calls
 
     def _moment(self) -> Moment:
-        self._check_open()
-        runtime = self._driver.runtime
+        runtime = self._open_driver().runtime
         return {"now": runtime.now(), "wall": runtime.wall()}
 
 

@@ -184,10 +184,21 @@ def check_request(value: object, service: Service) -> MediaRequest:
         InvalidRequest: It has a URL on this machine that is none of the service's own.
         TypeError: It is something else. The message says how to build a request.
     """
+    request = check_is_request(value)
+    family = request.family
+    problems = family.out_of_reach(request.settings(), service.gave_out)
+    if problems:
+        raise InvalidRequest(family.name, named(problems, family.python_name))
+    return request
+
+
+def check_is_request(value: object) -> MediaRequest:
+    """Return *value*, which must be a request.
+
+    Raises:
+        TypeError: It is something else. The message says how to build a request.
+    """
     if isinstance(value, MediaRequest):
-        problems = value.family.out_of_reach(value.to_body(), service.gave_out)
-        if problems:
-            raise InvalidRequest(value.family.name, named(problems, value.family.python_name))
         return value
     kind, seen = type(value).__name__, shown(value)
     if isinstance(value, type) and issubclass(value, MediaRequest):

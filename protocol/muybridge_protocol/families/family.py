@@ -12,7 +12,7 @@ set is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -28,7 +28,7 @@ from muybridge_protocol.rules.files import (
     instead_of,
     problem_of,
 )
-from muybridge_protocol.rules.json_values import unwritable
+from muybridge_protocol.rules.json_values import is_json, unwritable
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -40,7 +40,6 @@ from muybridge_protocol.rules.values import (
     Text,
     ValueRule,
     either,
-    is_array,
     shown,
     with_article,
 )
@@ -357,25 +356,27 @@ class Family:
                 problem = self._with_close_model(problem)
             if problem is not None and problem.rule == "type" and not field.takes_media:
                 problem = self._with_place_for_files(problem, name)
-            if problem is None and any(isinstance(rule, Text) for rule in field.rules):
-                problem = self.problem_of_text(wire, value, name=name)
             if problem is None:
-                items = value if is_array(value) else (value,)
-                problem = unwritable(wire, [i for i in items if not isinstance(i, InlineMedia)])
+                problem = self._problem_of_content(field, value, name)
             if problem is not None:
                 problems.append(problem)
         problems += self.out_of_reach(body, own)
         problems += self._problems_of_unknown(
             body, keep=keep_unknown or not self.body_shown, name=name
         )
-        problems += self._problems_of_extra({} if extra is None else extra)
-        effective = {wire: value for wire, value in body.items() if wire not in void}
+        if extra is not None:
+            problems += self._problems_of_extra(extra)
+        effective = {**body}
+        for wire in void:
+            effective.pop(wire, None)
         for relation in self.relations:
             problems += relation.problems(
                 effective,
                 model.name if model is not None else None,
                 lambda wire: name(given.get(wire, wire)),
             )
+        if not problems:
+            return Report(notices=tuple(void.values()))
         as_given = (
             attrs.evolve(problem, field=given.get(problem.field, problem.field))
             for problem in problems
@@ -410,6 +411,23 @@ class Family:
     def is_unlisted(self, model: str) -> bool:
         """Whether the family's tables do not have *model*."""
         return bool(self.models) and model not in self._models_by_name
+
+    def _problem_of_content(self, field: Field, value: object, name: Naming) -> Problem | None:
+        """Return why *value*, which satisfies the rules of *field*, cannot be sent, or None."""
+        for rule in field.rules:
+            if isinstance(rule, Text):
+                problem = self.problem_of_text(field.wire, value, name=name)
+                if problem is not None:
+                    return problem
+        match value:
+            case InlineMedia():
+                return None
+            case list() | tuple():
+                items = cast("Sequence[object]", value)
+                value = [item for item in items if not isinstance(item, InlineMedia)]
+            case _:
+                pass
+        return None if is_json(value) else unwritable(field.wire, value)
 
     def _without_aliases(
         self, body: Mapping[str, object], name: Naming

@@ -136,7 +136,7 @@ class MediaRequest(JsonValue):
 
     def to_body(self) -> dict[str, object]:
         """Return the request's JSON body by wire names, with only the fields that were set."""
-        return {wire: _as_json(value) for wire, value in self.settings().items()}
+        return as_body(self.settings())
 
     def settings(self) -> dict[str, object]:
         """Return what was set, by wire names: as `to_body`, but with files as values."""
@@ -316,6 +316,11 @@ def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
         if vars(one).get("family") is not None and one.family.name == name:
             return one.family.request
     raise UnknownFamily(f"{shown(name)} is not the family of a {kind.__name__}")
+
+
+def as_body(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON body of a request with *settings*, by wire names."""
+    return {wire: _as_json(value) for wire, value in settings.items()}
 
 
 def _as_json(value: object) -> object:

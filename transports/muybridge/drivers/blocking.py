@@ -79,14 +79,14 @@ class BlockingRuntime:
     async def checkpoint(self) -> None:
         """Do nothing: other threads run at any time."""
 
-    async def unbroken(
+    def unbroken(
         self,
         exchange: Coroutine[Any, Any, T],
         sent: Callable[[], bool],  # noqa: ARG002  as said
         conclude: Conclude[T] | None = None,  # noqa: ARG002  as said
-    ) -> T:
-        """Await *exchange*: threads are not cancelled."""
-        return await exchange
+    ) -> Coroutine[Any, Any, T]:
+        """Return *exchange*: threads are not cancelled."""
+        return exchange
 
     async def raise_cancellation(self) -> None:
         """Do nothing, for the same reason."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -243,7 +243,8 @@ class Drive(Generic[Op]):
         runtime = self._driver.runtime
         try:
             now = runtime.now()
-            match self._next_action(now):
+            # An operation whose response is read in pieces asks for a `Fetch`, as its type says.
+            match cast("Send | Fetch | Wait | Settled[Any]", self._operation.next_action(now)):
                 case Send(request, deadline):
                     paced = self._driver.next_polls.claim(self._operation, now)
                     if paced is self._operation:
@@ -276,9 +277,6 @@ class Drive(Generic[Op]):
         if self._settled is None:
             raise RuntimeError("the operation is still under way")
         return self._settled.unwrap()
-
-    def _next_action(self, now: float) -> Send | Fetch | Wait | Settled[Any]:
-        return self._operation.next_action(now)
 
     async def _send(self, request: HttpRequest, deadline: float) -> None:
         runtime, held = self._driver.runtime, None
@@ -401,8 +399,9 @@ class Drive(Generic[Op]):
 
 def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
     """Return the tracker of the call that *operation* begins."""
-    if not driver.listeners.listen:
+    log = find_log()
+    if log is None and driver.listeners.on_event is None:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of
 
-    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)
+    return Tracker(driver.listeners, log, info_of(operation), driver.runtime.now)

@@ -102,13 +102,12 @@ def find_log() -> Log | None:
 
 
 def _has_own_handlers(logging: Any) -> bool:
-    known = logging.Logger.manager.loggerDict
-    return any(
-        type(handler) is not logging.NullHandler
-        for name in _LOGGERS
-        if name in known
-        for handler in getattr(known[name], "handlers", ())
-    )
+    loggers = logging.Logger.manager.loggerDict
+    for name in _LOGGERS:
+        for handler in getattr(loggers.get(name), "handlers", ()):
+            if type(handler) is not logging.NullHandler:
+                return True
+    return False
 
 
 _LOGGERS = ("muybridge", "muybridge.requests", "muybridge.tasks", "muybridge.calls")

@@ -122,4 +122,5 @@ async def whole(
             if paid:
                 error.keep(body.getvalue())
             raise
-        return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())
+        head = reply.head
+        return HttpResponse(head.status, head.headers, body.getvalue())

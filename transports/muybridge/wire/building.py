@@ -106,9 +106,10 @@ class Body:
         self._is_chunked = False
         self._decoded: Iterator[bytes] = iter(())
         request, head, exchange.status = exchange.request, opened.head, opened.head.status
-        self._inflation = Inflation.of(head, paid=request.paid)
+        items = listed(head)
+        self._inflation = Inflation.of(items["content-encoding"], paid=request.paid)
         if not opened.delimited:
-            framing = Framing.of(request.method, head.status, listed(head))
+            framing = Framing.of(request.method, head.status, items)
             self._missing = None if framing.bodiless else framing.length
             self._is_chunked = framing.chunked
         exchange.take_head(head.status)

@@ -147,7 +147,7 @@ async def first_that_answers(
         Fault: There is no address.
         OSError: None of them answers in time. This is the error of the last one.
     """
-    failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
+    failed: OSError | None = None
     for address in addresses:
         seconds, late = _limit(exchange, connect_timeout, "the address did not answer")
         try:
@@ -156,7 +156,7 @@ async def first_that_answers(
             if raised_by_handler(error):
                 raise
             failed = error
-    raise failed
+    raise failed or Fault(Reason.NAME_RESOLUTION, "the host has no address")
 
 
 def _limit(exchange: Exchange, most: float | None, late: str) -> tuple[float, str]:

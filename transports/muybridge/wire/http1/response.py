@@ -22,7 +22,6 @@ that no frame that knows the key stays in a traceback.
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Coroutine, Iterable
 from typing import Any
@@ -39,8 +38,6 @@ from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
 from muybridge.wire.replies import AsyncFace, left_early
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
-
-_METHOD = re.compile(r"[A-Z]+")
 
 
 @attrs.define(eq=False, repr=False)
@@ -78,7 +75,8 @@ class Reply(AsyncFace):
     def _ask(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         """Send the request, and read the head of the response."""
         self._reader = ResponseReader(self._request.method, paid=self._request.paid)
-        return self._send_to(self._find_route(), exchange)
+        self._route, target = self._network.find(self._request, self._authorization)
+        return self._send_to(target, exchange)
 
     async def _send_to(self, target: str, exchange: Exchange) -> None:
         """Connect, send the request, and read the head of the response."""
@@ -93,25 +91,18 @@ class Reply(AsyncFace):
     async def _read(self, exchange: Exchange) -> bytes:
         """Return the next piece of the decoded body, or none at its end."""
         reader = self._reader
-        while not reader.complete:
-            self._in_use()
-            if piece := reader.read():
-                return exchange.pass_on(piece)
-            if not reader.complete:
-                reader.feed(await self._receive_in_time(exchange))
+        if self._connection is None and not reader.complete:
+            raise left_early()
+        while not (piece := reader.read()) and not reader.complete:
+            reader.feed(await self._receive_in_time(exchange))
+        if piece:
+            return exchange.pass_on(piece)
         if self._connection is not None:
             self._finish(exchange)
         return b""
 
     def _new_record(self) -> Exchange:
         return Exchange(self._request, self._timeout, clock=self._loop.now, any_library=False)
-
-    def _find_route(self) -> str:
-        """Find the route, and return the request target."""
-        self._route, target = self._network.find(self._request, self._authorization)
-        if not _METHOD.fullmatch(self._request.method):
-            raise Fault(Reason.OTHER, "the method of the request is invalid")
-        return target
 
     async def _connect(self, exchange: Exchange) -> None:
         route = self._route

@@ -98,7 +98,9 @@ class ResponseReader:
         if not data:
             self._feed_end()
         while data and self.head is None:
-            data = self._feed_head(data)
+            block, data = self._cut_head(data)
+            if block is not None:
+                self._take_head(block)
         if data:
             self._feed_body(data)
 
@@ -138,8 +140,12 @@ class ResponseReader:
         # Some servers pad the sizes of their chunks.
         self._parser.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
 
-    def _feed_head(self, data: bytes) -> bytes:
-        """Take the part of *data* that belongs to the head, and return the rest."""
+    def _cut_head(self, data: bytes) -> tuple[bytearray | None, bytes]:
+        """Take the part of *data* that belongs to a head.
+
+        Returns:
+            The head that decides, if it is whole, and the rest of *data*.
+        """
         before = len(self._arrived)
         if before == 0:
             # Only now: where thousands wait, the garbage collector visits all that they hold.
@@ -154,26 +160,30 @@ class ResponseReader:
         if end > _OVERHEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the response's head is too long")
         if found < 0:
-            return b""
+            return None, b""
         status = self._parser.get_status_code()
         if status < _LEAST:
             raise _malformed()
+        block, rest = self._arrived[:found], data[end - before :]
         if status < _FINAL:  # it is informational, and has no body
             self._arrived = bytearray()
-        else:
-            self._take_head(status, self._arrived[:found].decode("latin-1"))
-        return data[end - before :]
+            return None, rest
+        return block, rest
 
-    def _take_head(self, status: int, text: str) -> None:
+    def _take_head(self, block: bytearray) -> None:
         """Read the head, and find out where the body ends and how it is coded."""
-        first, *lines = text.split("\r\n")
+        status = self._parser.get_status_code()
+        first, *lines = block.decode("latin-1").split("\r\n")
         if len(lines) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the response has too many headers")
-        fields = [line.partition(":") for line in lines]
-        head = HttpHead(status, tuple([(name, value.strip(" \t")) for name, _, value in fields]))
+        headers: list[tuple[str, str]] = []
+        for line in lines:
+            name, _, value = line.partition(":")
+            headers.append((name, value.strip(" \t")))
+        head = HttpHead(status, tuple(headers))
         items = listed(head)
         framing = self._framing = Framing.of(self._method, status, items)
-        self._inflation = Inflation.of(head, paid=self._paid)
+        self._inflation = Inflation.of(items["content-encoding"], paid=self._paid)
         self._pieces = deque()
         options = items["connection"]
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
