@@ -109,8 +109,8 @@ class Credentials:
         """
         # No key begins with a line break.
         who = self._key.encode() if self._account is None else f"\n{self._account}".encode()
-        said = f"{self._service.base_url or ''}\n".encode() + who
-        return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
+        identity = f"{self._service.base_url or ''}\n".encode() + who
+        return hmac.new(salt, identity, "sha256").hexdigest()[:_FINGERPRINT]
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* with the key redacted, in case the service echoed it."""

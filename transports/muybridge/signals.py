@@ -308,15 +308,15 @@ def _handler_traceback(error: BaseException) -> TracebackType | None:
 
 def _codes_of_handlers() -> set[CodeType]:
     """Return the code of the signal handlers, which may have deleted their frame argument."""
-    found: set[CodeType] = set()
+    codes: set[CodeType] = set()
     for number in signal.valid_signals():
         handler: object = signal.getsignal(number)
         while isinstance(handler, partial):
             handler = handler.func
         for function in (handler, getattr(type(handler), "__call__", None)):  # noqa: B004  its code
             if isinstance(code := getattr(function, "__code__", None), CodeType):
-                found.add(code)
-    return found
+                codes.add(code)
+    return codes
 
 
 def _was_handed_a_frame(frame: FrameType) -> bool:

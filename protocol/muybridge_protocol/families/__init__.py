@@ -122,8 +122,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
 
 
 def __dir__() -> list[str]:
-    found = (public for family in FAMILIES for public in _public_names(family))
-    return sorted({*globals(), *__all__, *found})
+    names = (public for family in FAMILIES for public in _public_names(family))
+    return sorted({*globals(), *__all__, *names})
 
 
 def _public_names(family: str) -> tuple[str, str]:
@@ -171,8 +171,8 @@ def family_of_model(model: str | None) -> Family | None:
         for family in families
         if model.startswith(family.name) and model[len(family.name) :][:1] in ("", "-", "_")
     ]
-    found = listed or named
-    return found[0] if len(found) == 1 else None
+    candidates = listed or named
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def check_request(value: object, service: Service) -> MediaRequest:

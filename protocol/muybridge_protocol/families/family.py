@@ -301,13 +301,13 @@ class Family:
         Clients that are made from a schema send the defaults that it states.
         """
         default = field.service_default
-        found = (self.defaults_of(model).get(field.wire) for model in self.models)
-        return default if all(value == default for value in found) else None
+        defaults = (self.defaults_of(model).get(field.wire) for model in self.models)
+        return default if all(value == default for value in defaults) else None
 
     def pacing_of(self, model: str | None) -> Pacing:
         """Return how often to poll a task of *model*."""
-        known = self.model(model)
-        return known.pacing if known is not None and known.pacing is not None else self.pacing
+        row = self.model(model)
+        return row.pacing if row is not None and row.pacing is not None else self.pacing
 
     def check(
         self,
@@ -477,9 +477,9 @@ class Family:
 
     def unknown(self, wire: str, value: object, name: Naming = str) -> Problem:
         """Return the problem of a field *wire* that the family does not have."""
-        known = self.suggestion(str(wire))
+        suggestion = self.suggestion(str(wire))
         fields = ", ".join(map(name, self._fields_by_wire))
-        hint = f"did you mean {name(known)}?" if known else f"use {fields}"
+        hint = f"did you mean {name(suggestion)}?" if suggestion else f"use {fields}"
         return Problem(
             str(wire), value, "unknown_field", f"family {self.name} has no such field", hint
         )
@@ -488,7 +488,7 @@ class Family:
         """Return the field that *wire* is probably a misspelling of, or None."""
         from difflib import get_close_matches
 
-        plain = {_plain(known): known for known in self._fields_by_wire}
+        plain = {_plain(field): field for field in self._fields_by_wire}
         wanted = _plain(wire)
         if wanted in plain:
             return plain[wanted]
@@ -501,14 +501,14 @@ class Family:
 
     def _field_for_media(self, wanted: str) -> str | None:
         """Return the field that takes most media of the kind that *wanted* names, or None."""
-        found = [
+        candidates = [
             field
             for field in self.fields
             for rule in field.rules
             if isinstance(rule, MediaUrl) and str(rule.kind) in wanted
         ]
-        found.sort(key=lambda field: field.kind is not Kind.STRINGS)
-        return found[0].wire if found else None
+        candidates.sort(key=lambda field: field.kind is not Kind.STRINGS)
+        return candidates[0].wire if candidates else None
 
     def _with_close_model(self, problem: Problem) -> Problem:
         """Return *problem* with the model that was probably meant."""
@@ -575,15 +575,15 @@ class Family:
             return [Problem("extra", extra, "type", message, "use a mapping of names to values")]
         problems: list[Problem] = []
         for wire, value in cast("Mapping[str, object]", extra).items():
-            known = self.field(wire)
-            if known is not None:
+            field = self.field(wire)
+            if field is not None:
                 problems.append(
                     Problem(
                         wire,
                         value,
                         "extra",
                         "is a known field and does not belong in extra",
-                        f"set {known.name} instead",
+                        f"set {field.name} instead",
                     )
                 )
             else:

@@ -109,8 +109,8 @@ def _turned_by(note: Source) -> bool:
 
 def _turned_by_xmp(note: bytes) -> bool:
     """Whether *note*, if it is one of XMP, says that the picture is shown turned."""
-    said = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
-    return said is not None and int(said[1]) in _TURNED
+    match = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
+    return match is not None and int(match[1]) in _TURNED
 
 
 def read_gif(source: Source, draft: Draft) -> None:

@@ -134,11 +134,11 @@ class Create(PaidOperation[Task]):
         except InvalidJson as error:
             was_refused = record.get("status") == Status.FAILED and not record.get("id")
             if was_refused and not holds_task(response.body):
-                said = record.get("error")
+                reason = record.get("error")
                 return self._settle(
                     Refused(
                         status=response.status,
-                        message="" if said is None else error_text(said),
+                        message="" if reason is None else error_text(reason),
                         body=response.body[:RAW_LIMIT],
                     )
                 )

@@ -112,8 +112,8 @@ class TextCall(_TextOperation[T_co]):
         if record is None:
             return self._ambiguous("the response is not a JSON object", response=response)
         if tells_error(record):
-            said = error_text(record)
-            return self._ambiguous(f"the response reports an error: {said}", response=response)
+            message = error_text(record)
+            return self._ambiguous(f"the response reports an error: {message}", response=response)
         return self._settle(self.read(record))
 
     @property

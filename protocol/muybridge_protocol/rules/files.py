@@ -82,8 +82,8 @@ def file_text(text: object) -> FileText | None:
     if text.startswith(IMAGE_BEGINNINGS) and re.fullmatch(BARE_BASE64, text):
         return FileText("")
     _, dot, suffix = text[-_LONGEST_SUFFIX:].lower().rpartition(".")
-    known = suffix in _MEDIA or (suffix in _TEXTS and text[:1] == "@")
-    if not dot or not known or len(text) > _LONGEST_PATH:
+    names_file = suffix in _MEDIA or (suffix in _TEXTS and text[:1] == "@")
+    if not dot or not names_file or len(text) > _LONGEST_PATH:
         return None
     path = text.removeprefix("@").removeprefix(_FILE_SCHEME)
     if "://" in path or not re.fullmatch(_PATH, path) or path == f".{suffix}":

@@ -132,8 +132,8 @@ class MediaUrl:
         if url[:5].lower() == "data:":
             if not self.base64:
                 return "base64 media is not accepted here"
-            found = re.fullmatch(DATA_URI, url)
-            return None if found else f"{shown(url)} is not a base64 data: URI"
+            match = re.fullmatch(DATA_URI, url)
+            return None if match else f"{shown(url)} is not a base64 data: URI"
         if re.fullmatch(URL, url):
             host = _host_of(url)
             if host is None:

@@ -83,14 +83,14 @@ def encode_mapping(
         raise _invalid(
             "stream", asked, "stream", "asks for the other kind of response", f"use {other}"
         )
-    fields, found = with_files(body, chat_block if path == CHAT_PATH else messages_block)
-    found += _blank_questions(body)
-    found += problems_of_messages(body)
-    if not found:
+    fields, refused = with_files(body, chat_block if path == CHAT_PATH else messages_block)
+    refused += _blank_questions(body)
+    refused += problems_of_messages(body)
+    if not refused:
         problems = [unwritable(name, value) for name, value in fields.items()]
-        found = [problem for problem in problems if problem is not None]
-    if found:
-        raise InvalidRequest("text", found)
+        refused = [problem for problem in problems if problem is not None]
+    if refused:
+        raise InvalidRequest("text", refused)
     if stream:
         fields["stream"] = True
     return _post(service, path, write_json(fields), size_limit, stream=stream, silence=silence)

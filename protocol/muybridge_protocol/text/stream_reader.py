@@ -322,8 +322,8 @@ class StreamReader(Generic[T]):
         return {"error": value} if record is None else record
 
     def _service_error(self, error: JsonObject) -> StreamInterrupted:
-        said = error_text(error)
-        return self._interrupted(f"the service reported an error: {said}", error=error)
+        message = error_text(error)
+        return self._interrupted(f"the service reported an error: {message}", error=error)
 
     def _why_incomplete(self) -> str:
         """Return why the answer is not complete at the end of the body, or "" if it is."""
@@ -333,8 +333,8 @@ class StreamReader(Generic[T]):
             return self._unread
         if not self._ending.seen:
             began = self._beginning()
-            said = f"; it begins: {began}" if began else ""
-            return f"it ended without saying that the answer is complete{said}"
+            excerpt = f"; it begins: {began}" if began else ""
+            return f"it ended without saying that the answer is complete{excerpt}"
         if self._parser.unfinished:
             return "the body ends inside an event or array"
         if not self.end_is_announced:

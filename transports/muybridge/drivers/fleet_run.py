@@ -168,7 +168,7 @@ class FleetRun:
                 self._track(event.task, sent.key)
 
     def join(
-        self, sent: Dispatch[int], found: Task | CreateAmbiguous | TransportFailure, now: float
+        self, sent: Dispatch[int], end: Task | CreateAmbiguous | TransportFailure, now: float
     ) -> None:
         """Take what an identical request has led to, in place of an exchange.
 
@@ -177,16 +177,16 @@ class FleetRun:
         """
         from muybridge.purchases.joining import settle
 
-        settle(self.fleet, sent.ticket, found, now)
+        settle(self.fleet, sent.ticket, end, now)
         tracker = self._trackers.get(sent.key)
-        if isinstance(found, TransportFailure) and tracker is not None:
-            tracker.failed(found, now)  # the name was taken after listeners were told of sending
+        if isinstance(end, TransportFailure) and tracker is not None:
+            tracker.failed(end, now)  # the name was taken after listeners were told of sending
             tracker.tell_end(())
-        if isinstance(found, Task):
+        if isinstance(end, Task):
             self._waiting.pop(sent.key, None)
             if sent.key in self._trackers:  # of an earlier attempt
-                self._trackers.pop(sent.key).end(found)
-            self._track(found, sent.key)
+                self._trackers.pop(sent.key).end(end)
+            self._track(end, sent.key)
 
     def leave(self) -> None:
         """Tell the listeners that the remaining calls are abandoned.

@@ -77,9 +77,9 @@ class Listeners:
             raise
 
 
-def _call(listener: Callable[[T], None], told: T) -> None:
+def _call(listener: Callable[[T], None], value: T) -> None:
     try:
-        listener(told)
+        listener(value)
     except (StopIteration, StopAsyncIteration) as error:
         # These would end a loop over results as if there were no more of them.
         raise RuntimeError(f"a listener raised {type(error).__name__}") from error

@@ -179,6 +179,6 @@ def _other_than_cancelled(error: BaseException | None) -> BaseException | None:
     """Return the first exception in *error*, a group or not, other than a cancellation."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        found = map(_other_than_cancelled, group.exceptions)
-        return next((one for one in found if one is not None), None)
+        others = map(_other_than_cancelled, group.exceptions)
+        return next((one for one in others if one is not None), None)
     return None if isinstance(error, trio.Cancelled) else error

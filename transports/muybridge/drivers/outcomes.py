@@ -207,7 +207,7 @@ class AsyncOutcomes:
         with self._team.lock:
             create = self._run.fleet.operation_of(sent.ticket)
         try:
-            found = await join(self._driver, create)
+            end = await join(self._driver, create)
         except BaseException as error:
             with self._team.lock:
                 self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())
@@ -217,11 +217,11 @@ class AsyncOutcomes:
             if isinstance(error, Exception):
                 return None
             raise
-        if isinstance(found, Booking):
-            return found
+        if isinstance(end, Booking):
+            return end
         with self._team.lock:
             try:
-                self._run.join(sent, found, runtime.now())
+                self._run.join(sent, end, runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
             self._team.notify()

@@ -276,7 +276,7 @@ class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
         return collect(self._reader.received())
 
 
-class Said(TypedDict):
+class NativeOptions(TypedDict):
     """The optional arguments of a request in the native protocol."""
 
     system_instruction: str | Content | Mapping[str, Any] | None
@@ -313,19 +313,27 @@ class TextCalls:
         self._warned = False
 
     async def generate(
-        self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
+        self,
+        model: str | Unlisted,
+        contents: Contents,
+        limits: Limits,
+        **options: Unpack[NativeOptions],
     ) -> GenerateContentResponse:
         """Generate text, and return it whole."""
         now = self._driver.runtime.now()  # outside of trio this fails, however bad the request is
-        request = GenerateContentRequest.build(model, contents, **said)
+        request = GenerateContentRequest.build(model, contents, **options)
         sent = encode_content(request, self._service, size_limit=limits["size_limit"])
         return await self._finish(sent, GenerateContentResponse, limits, now)
 
     def stream_generate(
-        self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
+        self,
+        model: str | Unlisted,
+        contents: Contents,
+        limits: Limits,
+        **options: Unpack[NativeOptions],
     ) -> AsyncContentStream:
         """Return the stream that generates text in chunks."""
-        request = GenerateContentRequest.build(model, contents, **said)
+        request = GenerateContentRequest.build(model, contents, **options)
         sent = encode_content(
             request,
             self._service,

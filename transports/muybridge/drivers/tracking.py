@@ -193,7 +193,7 @@ class Tracker(SilentTracker):
         usage = getattr(outcome, "usage_metadata", None) or self._usage
         broken = isinstance(outcome, BaseException)
         left = isinstance(outcome, GeneratorExit)
-        told = CallEnded(
+        event = CallEnded(
             call=self._info,
             duration=now - self._began,
             error=type(outcome).__name__ if broken and not left else None,
@@ -207,7 +207,7 @@ class Tracker(SilentTracker):
         try:
             self._tell(*ended)
         finally:  # even if a listener raises: every listener hears that the call has ended
-            self._tell(told)
+            self._tell(event)
 
     def _count(self, event: DownloadProgress) -> None:
         """Count the bytes of a download. Its first progress says where it resumes."""
@@ -293,8 +293,8 @@ def info_of(operation: Operation[Any]) -> CallInfo:
         return new_info(operation.kind, family=request.family.name, model=request.model_name)
     if isinstance(task, Task):
         return of_task(new_info(operation.kind), task)
-    found = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
-    return new_info(operation.kind, model=None if found is None else found[1])
+    match = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
+    return new_info(operation.kind, model=None if match is None else match[1])
 
 
 def new_info(
@@ -329,6 +329,6 @@ def _template(info: CallInfo, path: str) -> str | None:
     if info.kind == "delete" or (info.task_id == unquote(last) and above.endswith("/v1/result")):
         return f"{above}/{{id}}"
     if info.kind in ("text", "text stream"):
-        found = _MODEL.search(path)
-        return path if found is None else path.replace(f"/{found[1]}:", "/{model}:")
+        match = _MODEL.search(path)
+        return path if match is None else path.replace(f"/{match[1]}:", "/{model}:")
     return None

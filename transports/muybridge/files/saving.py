@@ -89,8 +89,8 @@ class SaveTarget:
         family = task.known_family if task is not None else None
         name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
         stem, dot, suffix = name.rpartition(".")
-        known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in SUFFIXES.values() else ""
-        fallback = USUAL[family.media].suffix if family is not None else known or ".bin"
+        own = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in SUFFIXES.values() else ""
+        fallback = USUAL[family.media].suffix if family is not None else own or ".bin"
         path = Path(where)
         if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
             chosen = own_stem(task.id) if task is not None else safe_stem(stem or name)

@@ -194,8 +194,8 @@ def _refuse_foreign(target: Path) -> None:
 
 def _read(target: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file, or None. Links and pipes are not opened."""
-    found = target.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+    status = target.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
         return None
     try:
         return read_object(target.read_bytes())

@@ -102,9 +102,9 @@ def _problem_of_name(
     path = file_in(value)
     if not isinstance(value, str) or not isinstance(path, str | os.PathLike):
         return None
-    found = file_named(value, path)
-    problem = None if found is None else family.problem_of_text(wire, value, found)
-    if found is None or problem is None:
+    file = file_named(value, path)
+    problem = None if file is None else family.problem_of_text(wire, value, file)
+    if file is None or problem is None:
         return None
-    named = found._replace(path=value.removeprefix("@"))
+    named = file._replace(path=value.removeprefix("@"))
     return attrs.evolve(problem, accepted=family.instead_of_text(named, forms, name))

@@ -289,20 +289,20 @@ def in_turn(*scripts: Script) -> Step:
             step(peer)
 
     *first, last = map(in_words, scripts)
-    told = [f"for connection {number}: {words}" for number, words in enumerate(first, 1)]
-    script.__doc__ = "Do " + "; ".join([*told, f"for each that follows: {last}"])
+    descriptions = [f"for connection {number}: {words}" for number, words in enumerate(first, 1)]
+    script.__doc__ = "Do " + "; ".join([*descriptions, f"for each that follows: {last}"])
     return script
 
 
 def in_words(script: Script) -> str:
     """Return what *script* does to a connection, in the words of its steps' docstrings."""
     if callable(script):
-        said = (script.__doc__ or "Do something.").strip().partition("\n")[0].removesuffix(".")
-        return said[:1].lower() + said[1:]
-    told = [in_words(step) for step in script]
+        sentence = (script.__doc__ or "Do something.").strip().partition("\n")[0].removesuffix(".")
+        return sentence[:1].lower() + sentence[1:]
+    descriptions = [in_words(step) for step in script]
     if not script or script[-1] not in (hang, reset, Peer.hang, Peer.reset):
-        told.append("close the connection")
-    return ", ".join(told)
+        descriptions.append("close the connection")
+    return ", ".join(descriptions)
 
 
 def _shown(data: bytes) -> str:

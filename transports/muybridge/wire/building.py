@@ -347,8 +347,8 @@ async def look_up(
     """
     if proxy:
         exchange.proxy = f"{host}:{port}"
-    found, _ = await checked_addresses(loop, exchange, (host, port), most, proxied=proxy)
-    return [str(address[0]) for *_, address in found]
+    addresses, _ = await checked_addresses(loop, exchange, (host, port), most, proxied=proxy)
+    return [str(address[0]) for *_, address in addresses]
 
 
 def fields_of(

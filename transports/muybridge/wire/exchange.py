@@ -203,13 +203,13 @@ class Exchange:
             Exception: *error*, if no response can follow: nothing was sent, the time is up, or
                 a signal handler raised it.
         """
-        told = self._unwrapped(error)
-        if not self.bytes_sent and took_nothing(carrier, told):
+        cause = self._unwrapped(error)
+        if not self.bytes_sent and took_nothing(carrier, cause):
             self.sent = False
-        by_system = isinstance(told, OSError) and told.errno is not None
-        if not self.sent or not by_system or raised_by_handler(told):
+        by_system = isinstance(cause, OSError) and cause.errno is not None
+        if not self.sent or not by_system or raised_by_handler(cause):
             raise error
-        self.send_error = told.with_traceback(None)  # whose frames know the key
+        self.send_error = cause.with_traceback(None)  # whose frames know the key
 
     def awaiting(self) -> float:
         """Record that the network is about to be read, and return how many seconds that may take.
@@ -322,7 +322,7 @@ class Exchange:
             return error
         # Some libraries raise the wrapper `from None`, and keep the original in its arguments.
         wrapped = (error.__cause__, error.__context__, *error.args)
-        inner = next((known for known in wrapped if isinstance(known, Exception)), None)
+        inner = next((one for one in wrapped if isinstance(one, Exception)), None)
         return error if inner is None else self._unwrapped(inner)
 
 
@@ -402,9 +402,11 @@ def took_nothing(carrier: object, error: Exception) -> bool:
         carrier: The socket, TLS engine or stream that was written to.
         error: What the call raised.
     """
-    told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
+    by_system = (
+        isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
+    )
     is_tls = isinstance(carrier, ssl.SSLSocket | ssl.SSLObject)
-    return told and not is_tls and not raised_by_handler(error)
+    return by_system and not is_tls and not raised_by_handler(error)
 
 
 def reason_of(error: Exception) -> Reason:

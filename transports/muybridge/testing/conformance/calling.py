@@ -157,10 +157,10 @@ def serving(
 ) -> Generator[ScriptedServer]:
     """Start a server that does not wait for long; every check that fails meanwhile describes it."""
     __tracebackhide__ = True
-    told = f"a server {'with TLS ' if tls else ''}that is to {in_words(script)}"
+    description = f"a server {'with TLS ' if tls else ''}that is to {in_words(script)}"
     with (
         ScriptedServer(script, tls=tls, scheme=scheme, patience=PATIENCE) as server,
-        given(told),
+        given(description),
     ):
         yield server
 

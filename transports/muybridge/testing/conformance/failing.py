@@ -147,11 +147,11 @@ class Failing(Checks):
     @pytest.mark.parametrize("whose", ["of another host", "of an unknown authority", "of the past"])
     def test_certificate(self, transport: Transport, whose: str) -> None:
         """An invalid certificate leaves the request unsent."""
-        known = type(authority())() if whose == "of an unknown authority" else authority()
+        issuer = type(authority())() if whose == "of an unknown authority" else authority()
         host = "elsewhere.example" if whose == "of another host" else "127.0.0.1"
         expires = dt.datetime(2001, 1, 1, tzinfo=dt.UTC) if whose == "of the past" else None
         with (
-            serving(serve(), tls=server_context(known, host, expires=expires)) as server,
+            serving(serve(), tls=server_context(issuer, host, expires=expires)) as server,
             given(f"a server with a certificate {whose}"),
         ):
             failure = failure_of(transport, post(server.url), CERTIFIED)

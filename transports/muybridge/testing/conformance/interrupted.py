@@ -105,8 +105,8 @@ class Interrupted(Checks):
             else:
                 SIGNAL.refuse(expected, "a whole response")
             sent = bool(getattr(exchange, "sent", True))
-            told = "sent=True, for the server has read the request"
-            SIGNAL.require(sent or not server.posts, told, "sent=False")
+            truth = "sent=True, for the server has read the request"
+            SIGNAL.require(sent or not server.posts, truth, "sent=False")
         with serving(serve(200, b"its own")) as server:
             body = call(transport, get(server.url), SIGNAL).body
             SIGNAL.equal(body, b"its own", "the next response as usual")

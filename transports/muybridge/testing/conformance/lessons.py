@@ -49,7 +49,7 @@ class NotConforming(AssertionError):
             "or declare": self.capability
             and f"{self.capability}, if your library leaves no way to do it",
         }
-        return "".join(f"\n  {name:>10}: {said}" for name, said in lines.items() if said != "")
+        return "".join(f"\n  {name:>10}: {text}" for name, text in lines.items() if text != "")
 
 
 @attrs.frozen
@@ -252,15 +252,15 @@ def require_smoke(suite: _Smoking, request: pytest.FixtureRequest) -> None:
         else:
             _SMOKE[kind] = ""
     if raised := _SMOKE[kind].removeprefix("builtins."):
-        told = f"the smoke check fails with {raised}: run {kind.__name__}::test_smoke first"
+        message = f"the smoke check fails with {raised}: run {kind.__name__}::test_smoke first"
         if any(
             isinstance(item, pytest.Function)
             and item.cls is kind
             and item.originalname == "test_smoke"
             for item in request.session.items
         ):
-            pytest.skip(told)
-        pytest.fail(told, pytrace=False)
+            pytest.skip(message)
+        pytest.fail(message, pytrace=False)
 
 
 _SMOKE: WeakKeyDictionary[type[Any], str] = WeakKeyDictionary()

@@ -160,9 +160,9 @@ class Secrets(Checks):
                 cause, context = error.__cause__, error.__context__
                 lesson.equal(cause, None, "no __cause__")
                 lesson.equal(context, None, "no __context__")
-                said = [repr(error), str(error.failure), *_frames(error)]
+                texts = [repr(error), str(error.failure), *_frames(error)]
                 for secret, name in ((KEY, "the key"), (_QUERY, "the query of its URL")):
-                    telling = [line for line in said if secret in line]
+                    telling = [line for line in texts if secret in line]
                     lesson.require(not telling, f"nothing that shows {name}", "; ".join(telling))
             else:
                 MISSED.refuse("TransportError, to see what it shows", "a whole response")
@@ -179,9 +179,9 @@ class Secrets(Checks):
             exchange = transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION)
         with given("the transport, and what its stream returns, before it is entered"):
             for thing in (transport, exchange):
-                said = repr(thing) + str(thing)
-                hidden = KEY not in said and _QUERY not in said
-                lesson.require(hidden, "a repr without the key and the URL's query", said)
+                text = repr(thing) + str(thing)
+                hidden = KEY not in text and _QUERY not in text
+                lesson.require(hidden, "a repr without the key and the URL's query", text)
                 try:
                     kept = pickle.dumps(thing)
                 except Exception:  # noqa: BLE001, S112  # just so

@@ -90,10 +90,10 @@ async def connect(
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
     proxied = proxy is not None
-    found, public = await checked_addresses(
+    addresses, public = await checked_addresses(
         loop, exchange, nearest, connect_timeout, proxied=proxied
     )
-    stream = await first_that_answers(loop, found, connect_timeout, exchange)
+    stream = await first_that_answers(loop, addresses, connect_timeout, exchange)
     if ssl_context is None:
         return Connection(public, stream)
     try:
@@ -128,14 +128,14 @@ async def checked_addresses(
         Fault: The request must not go to one of them.
         OSError: The name does not resolve, or not in time.
     """
-    found = numeric_addresses(*place)
-    if not found:
+    resolved = numeric_addresses(*place)
+    if not resolved:
         seconds, late = _limit(exchange, most, "the name lookup took too long")
-        found = await loop.within(seconds, late, loop.look_up(*place))
-    addresses = [str(address[0]) for *_, address in found]
+        resolved = await loop.within(seconds, late, loop.look_up(*place))
+    addresses = [str(address[0]) for *_, address in resolved]
     public = not proxied and check_addresses(exchange.request, addresses)
     exchange.phase = Phase.CONNECT
-    return found, public
+    return resolved, public
 
 
 async def first_that_answers(

@@ -128,8 +128,8 @@ class ResponseReader:
         return b""
 
     def _make_parser(self) -> None:
-        self._told: list[bytes] = []
-        tell = self._told.append
+        self._parsed: list[bytes] = []
+        tell = self._parsed.append
         self._parser = HttpResponseParser(
             SimpleNamespace(
                 on_message_begin=partial(tell, _BEGIN),
@@ -153,18 +153,18 @@ class ResponseReader:
         self._arrived += data
         if not _STATUS_LINE.startswith(self._arrived[: len(_STATUS_LINE)]):
             raise Fault(Reason.MALFORMED, "the response is not HTTP/1")
-        found = self._arrived.find(_HEAD_END, max(0, before - len(_HEAD_END)))
-        end = len(self._arrived) if found < 0 else found + len(_HEAD_END)
+        blank_line = self._arrived.find(_HEAD_END, max(0, before - len(_HEAD_END)))
+        end = len(self._arrived) if blank_line < 0 else blank_line + len(_HEAD_END)
         if not self._parse(data[: end - before]):
             raise _malformed()
         if end > _OVERHEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the response's head is too long")
-        if found < 0:
+        if blank_line < 0:
             return None, b""
         status = self._parser.get_status_code()
         if status < _LEAST:
             raise _malformed()
-        block, rest = self._arrived[:found], data[end - before :]
+        block, rest = self._arrived[:blank_line], data[end - before :]
         if status < _FINAL:  # it is informational, and has no body
             self._arrived = bytearray()
             return None, rest
@@ -191,7 +191,7 @@ class ResponseReader:
         if not framing.chunked:
             self._missing = 0 if framing.bodiless else framing.length
             self._has_ended = self._missing == 0
-        self._told.clear()
+        self._parsed.clear()
         self.head = head
 
     def _feed_body(self, data: bytes) -> None:
@@ -209,15 +209,15 @@ class ResponseReader:
 
     def _feed_chunks(self, data: bytes) -> None:
         is_sound = self._parse(data)
-        told, self._told[:] = self._told[:], ()
-        self._has_ended = _END in told
-        end = told.index(_END) if self._has_ended else len(told)
-        self._pieces += told[:end]
+        parsed, self._parsed[:] = self._parsed[:], ()
+        self._has_ended = _END in parsed
+        end = parsed.index(_END) if self._has_ended else len(parsed)
+        self._pieces += parsed[:end]
         if self._has_ended:
-            self.is_followed = len(told) > end + 1 or not is_sound
+            self.is_followed = len(parsed) > end + 1 or not is_sound
             return
         self._is_malformed = not is_sound
-        self._overhead = 0 if told else self._overhead + len(data)
+        self._overhead = 0 if parsed else self._overhead + len(data)
         if self._overhead > _OVERHEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the response's trailer is too long")
 
