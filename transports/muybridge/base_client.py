@@ -39,7 +39,7 @@ from muybridge_protocol.text.defaults import (
     CHAT_PATH,
     MESSAGES_PATH,
     NO_BODY,
-    REPLY_LIMIT,
+    RESPONSE_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
 )
@@ -613,7 +613,7 @@ class BaseClient:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         **_misplaced: Never,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
@@ -655,7 +655,7 @@ class BaseClient:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         **_misplaced: Never,
     ) -> AsyncContentStream:
@@ -700,7 +700,7 @@ class BaseClient:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
@@ -724,7 +724,7 @@ class BaseClient:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         **_misplaced: Never,
     ) -> AsyncTextStream[JsonObject]:
@@ -750,7 +750,7 @@ class BaseClient:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
@@ -777,7 +777,7 @@ class BaseClient:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         **_misplaced: Never,
     ) -> AsyncTextStream[JsonObject]:

@@ -42,7 +42,7 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import (
     MESSAGES_PATH,
     NO_BODY,
-    REPLY_LIMIT,
+    RESPONSE_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
 )
@@ -619,7 +619,7 @@ class Client:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         **_misplaced: Never,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
@@ -663,7 +663,7 @@ class Client:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         **_misplaced: Never,
     ) -> ContentStream:
@@ -712,7 +712,7 @@ class Client:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
@@ -735,7 +735,7 @@ class Client:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         **_misplaced: Never,
     ) -> TextStream[JsonObject]:
@@ -763,7 +763,7 @@ class Client:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
@@ -789,7 +789,7 @@ class Client:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         **_misplaced: Never,
     ) -> TextStream[JsonObject]:

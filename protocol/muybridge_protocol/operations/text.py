@@ -24,7 +24,7 @@ from muybridge_protocol.records.json import (
     read_event,
 )
 from muybridge_protocol.service import Service
-from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import RESPONSE_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class TextCall(_TextOperation[T_co]):
     @property
     def _limit(self) -> int:
         limit = self.http_request.body_limit
-        return REPLY_LIMIT if limit is None else limit
+        return RESPONSE_LIMIT if limit is None else limit
 
 
 @attrs.frozen(kw_only=True)

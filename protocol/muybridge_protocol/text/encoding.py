@@ -12,7 +12,7 @@ from muybridge_protocol.records.json import as_array, as_object, write_json
 from muybridge_protocol.rules.json_values import unwritable
 from muybridge_protocol.rules.values import Problem
 from muybridge_protocol.service import Service
-from muybridge_protocol.text.defaults import CHAT_PATH, REPLY_LIMIT, SILENCE_LIMIT
+from muybridge_protocol.text.defaults import CHAT_PATH, RESPONSE_LIMIT, SILENCE_LIMIT
 from muybridge_protocol.text.files import (
     chat_block,
     messages_block,
@@ -28,7 +28,7 @@ def encode_content(
     service: Service,
     *,
     stream: bool = False,
-    size_limit: int = REPLY_LIMIT,
+    size_limit: int = RESPONSE_LIMIT,
     silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
     """Return the HTTP request for a request in the native protocol, complete except for the key.
@@ -55,7 +55,7 @@ def encode_mapping(
     *,
     path: str,
     stream: bool = False,
-    size_limit: int = REPLY_LIMIT,
+    size_limit: int = RESPONSE_LIMIT,
     silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
     """Return the HTTP request for a body that is sent as given, complete except for the key.

@@ -38,7 +38,7 @@ from muybridge.drivers.notes import (
     note_request,
 )
 from muybridge.signals import hide_frames, hold_interrupts
-from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
+from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
@@ -55,7 +55,7 @@ Op = TypeVar("Op", bound=Operation[Any])
 
 Withhold = Callable[[HttpRequest], TransportFailure | None]
 """Returns why a request must not be sent any more, or None."""
-Stream = AbstractAsyncContextManager[AsyncStreamedReply]
+Stream = AbstractAsyncContextManager[AsyncStreamedResponse]
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -343,7 +343,7 @@ class Drive(Generic[Op]):
         """Return the operation after an exchange."""
         match end:
             case HttpResponse():
-                self._tracker.replied(end, now)
+                self._tracker.responded(end, now)
                 after = self._operation.receive(end, now)
             case TransportFailure() if self._operation.settled is None:
                 self._tracker.failed(end, now)

@@ -150,7 +150,7 @@ class FleetRun:
         """
         tracker = self._trackers.get(sent.key) or SilentTracker(self._listeners)
         if isinstance(end, HttpResponse):
-            tracker.replied(end, now)
+            tracker.responded(end, now)
             try:
                 events = self.fleet.receive(sent.ticket, end, now)
             except BaseException as error:  # a signal handler's, which may leave the fleet half-way

@@ -135,7 +135,7 @@ class SilentTracker:
     def head(self, status: int, now: float) -> None:
         """Tell that the head of a streamed response has arrived."""
 
-    def replied(self, response: HttpResponse, now: float) -> None:
+    def responded(self, response: HttpResponse, now: float) -> None:
         """Record a whole response. `tell_end` reports it, once it has been read."""
 
     def failed(self, failure: TransportFailure, now: float | None) -> None:

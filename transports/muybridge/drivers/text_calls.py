@@ -22,7 +22,7 @@ from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.drivers.listeners import SilentTracker
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.signals import hide_frames
-from muybridge.wire.async_transport import AsyncStreamedReply, beginning
+from muybridge.wire.async_transport import AsyncStreamedResponse, beginning
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
@@ -62,9 +62,9 @@ class StreamOpening(Drive[OpenStream]):
     def __init__(self, driver: Driver, operation: OpenStream, opened: AsyncExitStack) -> None:
         super().__init__(driver, operation)
         self._opened = opened
-        self._response: AsyncStreamedReply | None = None
+        self._response: AsyncStreamedResponse | None = None
 
-    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
+    async def open(self) -> tuple[AsyncStreamedResponse, SilentTracker, Booking | None]:
         """Return the response whose body is the stream, the tracker of the call, and its booking.
 
         Raises:

@@ -128,7 +128,7 @@ class Tracker(SilentTracker):
         if self._tells_requests:
             self._tell(ResponseBegan(call=self._info, status=status, duration=now - self._sent))
 
-    def replied(self, response: HttpResponse, now: float) -> None:
+    def responded(self, response: HttpResponse, now: float) -> None:
         """Record a whole response. `tell_end` reports it, once it has been read."""
         self._response, self._size = response.status, len(response.body)
         self._took = now - self._sent

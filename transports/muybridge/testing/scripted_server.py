@@ -252,7 +252,7 @@ def send(data: bytes) -> Step:
     return step
 
 
-def reply_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
+def response_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
     """Return a whole response; underscores in the names of *headers* become hyphens."""
     fields = {"content_length": str(len(body))} | headers
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
@@ -261,12 +261,12 @@ def reply_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes
 
 def reply(status: int = 200, body: bytes = b"{}", **headers: str) -> Step:
     """Return a step that sends a whole response."""
-    return send(reply_bytes(status, body, **headers))
+    return send(response_bytes(status, body, **headers))
 
 
 def serve(status: int = 200, body: bytes = b"{}", **headers: str) -> Step:
     """Return a script that answers every request of a connection in the same way."""
-    data = reply_bytes(status, body, **headers)
+    data = response_bytes(status, body, **headers)
 
     def script(peer: Peer) -> None:
         while True:

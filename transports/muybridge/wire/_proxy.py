@@ -64,7 +64,7 @@ class Proxy:
         return () if self.authorization is None else (("Proxy-Authorization", self.authorization),)
 
 
-class TunnelReply:
+class TunnelResponse:
     """The proxy's response, piece by piece."""
 
     def __init__(self) -> None:

@@ -31,10 +31,10 @@ from muybridge.credentials import AuthorizationHeader
 from muybridge.wire._addressing import check_fields, fields_to_send
 from muybridge.wire.building import Body, Opened
 from muybridge.wire.exchange import PIECE, Exchange, Fault
-from muybridge.wire.http1.blocking import BlockingLoop, BlockingReply
+from muybridge.wire.http1.blocking import BlockingLoop, BlockingResponse
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.network import Network
-from muybridge.wire.replies import run
+from muybridge.wire.responses import run
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
@@ -99,7 +99,7 @@ def _is_refusal_of_mock(error: Exception) -> bool:
     )
 
 
-class _Reply(BlockingReply):
+class _Response(BlockingResponse):
     """An exchange that requests sends, on a connection of ours unless something replaces it."""
 
     session: requests.Session
@@ -115,7 +115,7 @@ class _Reply(BlockingReply):
     def pool(self) -> urllib3.HTTPConnectionPool:
         """Return what requests sends on: a pool whose only connection is this exchange."""
         origin = self._route.origin
-        pool = urllib3.HTTPConnectionPool(origin.host, origin.port, reply=self)
+        pool = urllib3.HTTPConnectionPool(origin.host, origin.port, response=self)
         # urllib3's own class for https would warn about a certificate that it did not check itself.
         pool.scheme = origin.scheme
         pool.ConnectionCls = _Connection  # type: ignore[assignment]  # it is called, and no more
@@ -226,14 +226,14 @@ class _Recorded(AuthorizationHeader):
 class _Prepared(requests.PreparedRequest):
     """A prepared request that carries its exchange. Copies that others keep do not."""
 
-    def __init__(self, reply: _Reply, target: str) -> None:
+    def __init__(self, response: _Response, target: str) -> None:
         super().__init__()
-        self.reply: _Reply = reply
+        self.response: _Response = response
         self.target: str = target
         """The request target, for whatever sends the request."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "reply"}
+        return {name: value for name, value in vars(self).items() if name != "response"}
 
 
 class _Adapter(HTTPAdapter):
@@ -249,7 +249,7 @@ class _Adapter(HTTPAdapter):
             return urllib3.connection_from_url(request.url)
         # Our connections know it. So this one is only for a log, which must not show a signature.
         request.target = request.target.partition("?")[0]
-        return request.reply.pool()
+        return request.response.pool()
 
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
         """Do nothing: the shared context checks certificates."""
@@ -273,7 +273,7 @@ class _Connection:
     """What urllib3 asks for as a connection: it starts the conversation.
 
     Args:
-        reply: The exchange.
+        response: The exchange.
     """
 
     is_closed = True
@@ -281,12 +281,12 @@ class _Connection:
     timeout: object = None
     getresponse: Callable[[], urllib3.HTTPResponse]
 
-    def __init__(self, reply: _Reply, **_: object) -> None:
-        self._reply = reply
+    def __init__(self, response: _Response, **_: object) -> None:
+        self._response = response
 
     def request(self, *_: object, headers: Mapping[str, str], **__: object) -> None:
         """Take the header fields. The exchange has everything else."""
-        self.getresponse = partial(self._reply.converse, headers)
+        self.getresponse = partial(self._response.converse, headers)
 
     def close(self) -> None:
         """Do nothing: the exchange closes what it has opened."""
@@ -342,7 +342,7 @@ class RequestsTransport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> BlockingReply:
+    ) -> BlockingResponse:
         """Send *request* on entering the context, and return its response.
 
         Args:
@@ -353,9 +353,11 @@ class RequestsTransport:
         Raises:
             TransportError: On entering, if the head did not arrive whole.
         """
-        reply = _Reply(_LOOP, self._network, self._connect_timeout, request, timeout, authorization)
-        reply.session = self._session
-        return reply
+        response = _Response(
+            _LOOP, self._network, self._connect_timeout, request, timeout, authorization
+        )
+        response.session = self._session
+        return response
 
     def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""

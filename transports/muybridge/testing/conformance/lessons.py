@@ -133,7 +133,7 @@ class Capabilities:
         checks_connected_address: `HttpRequest.public_host_only` is checked on the very addresses
             that are connected to. If not, a host name in a result's URL can lead a download into
             your network.
-        discards_unasked_replies: What a server sends unasked is never taken for the response to
+        discards_unasked_responses: What a server sends unasked is never taken for the response to
             the next request, even if that costs nothing. If not, a poll may be answered with
             another task; the core refuses a record with another id.
         refuses_early_bytes: A paid request is not sent on a connection on which something has
@@ -161,7 +161,7 @@ class Capabilities:
 
     keeps_alive: bool = True
     checks_connected_address: bool = True
-    discards_unasked_replies: bool = True
+    discards_unasked_responses: bool = True
     refuses_early_bytes: bool = True
     refuses_second_responses: bool = True
     refuses_ambiguous_framing: bool = True
@@ -302,5 +302,5 @@ UNKNOWN = Lesson(
     "a driver turns TransportError into an outcome that says what was paid for; any other "
     "exception bypasses it, and a paid id is lost",
     "the code around the library's calls, on entering the context, in `pieces` and in `close`: "
-    "whatever they raise must become a TransportError; muybridge.wire.building.Reply does it",
+    "whatever they raise must become a TransportError; muybridge.wire.building.Response does it",
 )

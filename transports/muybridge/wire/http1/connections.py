@@ -187,13 +187,13 @@ async def _secure(
 
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. It sees nothing of the request itself."""
-    from muybridge.wire._proxy import TunnelReply
+    from muybridge.wire._proxy import TunnelResponse
 
     authority = f"{origin.host}:{origin.port}"
     fields = (("Host", authority), *proxy.fields)
     rest = memoryview(request_head("CONNECT", authority, fields))
     while rest:
         rest = rest[await stream.send(rest) :]
-    reply, is_open = TunnelReply(), False
+    response, is_open = TunnelResponse(), False
     while not is_open:
-        is_open = reply.take(await stream.receive(4096))
+        is_open = response.take(await stream.receive(4096))

@@ -16,7 +16,7 @@ It goes through these steps, each of which can fail:
 - A connection is kept only after a response that ended where its head says, and with nothing
   behind it. Any doubt closes it: the next request would read what is left.
 
-`replies` has what it shares with the exchanges of other libraries: how a failure is returned, so
+`responses` has what it shares with the exchanges of other libraries: how a failure is returned, so
 that no frame that knows the key stays in a traceback.
 """
 
@@ -36,12 +36,12 @@ from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.second_response import refuse_second_response
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
-from muybridge.wire.replies import AsyncFace, left_early
+from muybridge.wire.responses import AsyncFace, left_early
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
 
 
 @attrs.define(eq=False, repr=False)
-class Reply(AsyncFace):
+class Response(AsyncFace):
     """What `stream` returns. Entering it sends the request, leaving it ends the exchange.
 
     Args:

@@ -26,7 +26,7 @@ from muybridge_protocol.http import HttpRequest, Reason, TransportFailure
 T = TypeVar("T")
 
 
-class BaseReply(ABC):
+class BaseResponse(ABC):
     """One exchange, from its first step to its last."""
 
     __slots__ = ("_exchange",)
@@ -91,7 +91,7 @@ class BaseReply(ABC):
         """End the exchange at once, without waiting for anything."""
 
 
-class AsyncFace(BaseReply):
+class AsyncFace(BaseResponse):
     """An exchange as an async context, and its body as an async iterator."""
 
     __slots__ = ()
@@ -128,7 +128,7 @@ class AsyncFace(BaseReply):
         return piece
 
 
-class BlockingFace(BaseReply):
+class BlockingFace(BaseResponse):
     """An exchange as a context, and its body as an iterator."""
 
     __slots__ = ()
