@@ -64,16 +64,28 @@ _UNREACHABLE = (
 
 
 class Fault(Exception):
-    """A fault that no library has an exception for."""
+    """A fault that no library has an exception for.
 
-    def __init__(self, reason: Reason, detail: str = "", remedies: tuple[Remedy, ...] = ()) -> None:
+    Args:
+        reason: Its kind.
+        detail: What happened, in words.
+        remedies: What the user can do.
+        by_proxy: Whether *detail* is what the proxy did, without a subject.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        detail: str = "",
+        remedies: tuple[Remedy, ...] = (),
+        *,
+        by_proxy: bool = False,
+    ) -> None:
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
         self.remedies = remedies
-
-
-_PROXY = "the proxy"
+        self.by_proxy = by_proxy
 
 
 @attrs.define(eq=False, repr=False)
@@ -301,8 +313,8 @@ class Exchange:
         elif phase is Phase.PROXY:
             reason = Reason.PROXY_REFUSED
         if self.proxy is not None and phase in (Phase.RESOLVE, Phase.CONNECT, Phase.PROXY):
-            said = detail.removeprefix(_PROXY) if detail.startswith(_PROXY) else f": {detail}"
-            detail = f"{_PROXY} {self.proxy}{said}"
+            by_proxy = isinstance(error, Fault) and error.by_proxy
+            detail = f"the proxy {self.proxy}{' ' if by_proxy else ': '}{detail}"
         if reason is Reason.MALFORMED and self.status is None:
             self.status = _status_in(self.arrived)
         return TransportFailure(

@@ -103,11 +103,9 @@ class Httpx2Transport:
             content=request.body,
             extensions={"timeout": timeouts, "trace": trace},
         )
-        response = self._pool(request).handle_request(described)
-        headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.headers)
-        return building.Opened(
-            HttpHead(response.status, headers), response.iter_stream(), response.close
-        )
+        answer = self._pool(request).handle_request(described)
+        headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in answer.headers)
+        return building.Opened(HttpHead(answer.status, headers), answer.iter_stream(), answer.close)
 
 
 class _Stream(httpcore2.NetworkStream):
