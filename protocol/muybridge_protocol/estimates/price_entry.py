@@ -175,6 +175,7 @@ def _target(names: Mapping[str, str]) -> _Target:
         hint = did_you_mean(family, (*FAMILIES, TEXT))
         raise _Wrong(f"family: there is no family {shown(family)}; {hint}")
     row = table.model(model)
+    # A family whose models the specification does not show takes any name.
     if model is not None and table.models and row is None:
         listed = [each.name for each in table.models]
         raise _Wrong(_unknown_model(model, listed, f"family {family} has no model"))

@@ -346,8 +346,10 @@ class Family:
                 continue
             value = body[wire]
             rules = field.rules
+            # The service ignores a setting without effect, so a model's limit cannot break there.
             if wire in limits and wire not in void:
                 rules = (*rules, *limits[wire])
+            # A model sent on purpose need not be in the tables, but its name must be sendable.
             if wire == "model" and (isinstance(value, Unlisted) or keep_unknown):
                 rules = (_UNLISTED_RULE,)
                 value = value.name if isinstance(value, Unlisted) else value
@@ -366,6 +368,8 @@ class Family:
         )
         if extra is not None:
             problems += self._problems_of_extra(extra)
+        # Relations compare what takes effect, by its present names. Their problems are then told
+        # under the name that the user has given, which may be an old one.
         effective = {**body}
         for wire in void:
             effective.pop(wire, None)

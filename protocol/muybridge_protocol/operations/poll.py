@@ -174,6 +174,7 @@ class Poll(Operation[Result]):
         check_seconds("poll_interval", poll_interval, least=0)
         pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
         family, began, permitted = task.known_family, task.began_at, task.next_poll_at
+        # Clocks differ: a task that seems to come from the future was created just now.
         born = None if began is None else min(now, began - wall + now)
         due = now
         # If the wall clock was set back, every wait seems to begin when the task was created.

@@ -210,6 +210,7 @@ def _id_of_task(ids: list[tuple[str, str]], *, is_stateful: bool, progresses: bo
             return value
     if not progresses or not ids:
         return None
+    # A service may number its requests, too. Such an id counts only if there is no other.
     return min(ids, key=lambda each: each[0].startswith(_REQUEST_IDS))[1]
 
 

@@ -138,6 +138,7 @@ class MediaUrl:
             host = _host_of(url)
             if host is None:
                 return f"{shown(url)} names no host"
+            # Whether the service can reach this machine is not known yet: see `out_of_reach`.
             is_open = not self.public or is_loopback(host) or has_public_name(host)
             return None if is_open else _not_public(url)
         if re.fullmatch(BARE_BASE64, url):

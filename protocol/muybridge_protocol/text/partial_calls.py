@@ -88,7 +88,7 @@ def _whole(call: JsonObject) -> JsonObject:
                 value = values[0] if values else None
                 arguments = _put(arguments, steps, value, adds=path in unfinished)
             unfinished.discard(path)
-            if piece.get(CONTINUES):
+            if piece.get(CONTINUES):  # the next text for this place is added, and replaces nothing
                 unfinished.add(path)
     except ValueError:
         return call

@@ -222,6 +222,7 @@ class StreamReader(Generic[T]):
         try:
             for payload in payloads:
                 if payload == DONE:
+                    # Where a dialect has an event for its end, this word alone proves nothing.
                     if dialect.done_ends or ending.seen:
                         ending.close()
                         return
@@ -231,6 +232,7 @@ class StreamReader(Generic[T]):
                 events: Sequence[JsonObject] = ()
                 unread = ""
                 try:
+                    # A large event is kept in one form at a time, so that memory stays bounded.
                     if len(payload) <= SMALL:
                         value: Any = read_event(clean(payload))
                     else:

@@ -177,6 +177,7 @@ class Driver:
         try:
             if withhold is not None and (withheld := withhold(request)) is not None:
                 return withheld
+            # The last look at the clock, because listeners may have taken their time.
             if booking is not None and (withheld := booking.withheld()) is not None:
                 return withheld
         except BaseException as error:  # noqa: BLE001  the caller raises it again

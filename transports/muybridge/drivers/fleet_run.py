@@ -1,4 +1,14 @@
-"""Run many requests and tasks at once: everything that does no I/O."""
+"""Run many requests and tasks at once: everything that does no I/O.
+
+The core's `Fleet` decides what is sent next. A `FleetRun` adds what a client has besides: it reads
+the work as users write it, tells the listeners, and keeps the outcomes until the loop takes them.
+`outcomes` does the I/O around it. Workers share one run, so each method is a short step under their
+lock.
+
+All work is read and checked before anything is sent: a mistake in the last item must not show after
+the first ones have been paid for. A listener that raises ends the run, but never loses an id: the
+fleet hears of a response before any listener does.
+"""
 
 from __future__ import annotations
 

@@ -152,7 +152,9 @@ def has_sidecar(path: Path, sha256: str) -> bool:
 
 def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
     created, request = about.task, about.request
+    # The facts of one task must not end up beside the file of another.
     same = created is not None and (task is None or task.id == created.id)
+    # The create's record comes first: it knows what was requested, which no later one does.
     tasks = [one for one in (created if same else None, task) if one is not None]
 
     def fact(name: str) -> Any:

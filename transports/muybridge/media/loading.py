@@ -54,6 +54,7 @@ def with_files(
     def loaded(wire: str, value: object) -> object:
         if is_array(value):
             return [loaded(wire, item) for item in value]
+        # The consent is for the whole request, also for files that were loaded before it was given.
         if isinstance(value, InlineMedia) and allow_inline:
             return InlineMedia(value.data, value.mime_type, name=value.name, allow_inline=True)
         file = file_in(value)
@@ -77,6 +78,7 @@ def with_files(
                 message = f"{shown(file)} is not a path, bytes or an open file"
                 accepted = line_for(file, "image") or accepted
         field = family.field(wire)
+        # Whatever is wrong with the file, no other file would do either.
         if field is not None and not field.takes_files:
             message = f"{shown(value)}: this field takes no files"
             accepted, remedies = "use a URL", ()

@@ -286,6 +286,7 @@ class Exchange:
 
     def _described(self, error: Exception) -> TransportFailure:
         phase = self.phase
+        # Sending broke off, and no response explained why: that error is the cause.
         if self.send_error is not None and phase is Phase.HEAD:
             error, phase = self.send_error, Phase.SEND
         error = self._unwrapped(error)
@@ -297,18 +298,20 @@ class Exchange:
             if reason is Reason.REFUSED_HERE:
                 phase = Phase.PROXY
         elif receiving and closed:
+            # Libraries disagree about what to raise here, so the record decides, not the class.
             reason = Reason.TRUNCATED if self.arrived or phase is Phase.BODY else Reason.CLOSED
             place = "before the end of the body" if phase is Phase.BODY else "before the response"
             if phase is Phase.HEAD and self.arrived:
                 place = "within the head of the response"
             detail = f"the connection was closed {place}"
         elif isinstance(error, OSError | UnicodeError) and not isinstance(error, self.wrappers):
-            detail = str(error)[:_DETAIL_LIMIT]
+            detail = str(error)[:_DETAIL_LIMIT]  # the system's words quote nothing of a response
             if getattr(error, "verify_code", None) in _UNKNOWN_ISSUER:
                 from muybridge.wire._environment import ca_advice
 
                 detail = f"{detail}; {ca_advice()}"
         elif receiving:
+            # Neither the system nor our code: it is the complaint of a library's parser.
             reason, detail = Reason.MALFORMED, f"the response violates HTTP ({detail})"
         elif phase is Phase.PROXY:
             reason = Reason.PROXY_REFUSED
@@ -423,6 +426,7 @@ def took_nothing(carrier: object, error: Exception) -> bool:
 
 def reason_of(error: Exception) -> Reason:
     """Return the reason that *error*, raised by a socket, stands for."""
+    # Nearly all of these are an `OSError`, so the narrower class comes first.
     match error:
         case Fault():
             return error.reason

@@ -180,6 +180,7 @@ class Response(AsyncFace):
         """Keep the connection if it can be used again."""
         reader = self._reader
         refuse_second_response(exchange, self._unread)
+        # A server that answers before it has the whole request will not read the rest of it.
         is_clean = not (reader.is_followed or exchange.ended or exchange.send_error)
         if self._connection and reader.keeps_alive and is_clean and not self._is_spare:
             self._route.keep(self._connection)
