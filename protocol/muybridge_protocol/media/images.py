@@ -114,7 +114,7 @@ def _turned_by_xmp(note: bytes) -> bool:
 
 
 def read_gif(source: Source, draft: Draft) -> None:
-    """Read a GIF."""
+    """Read a GIF: the size of its screen, onto which its pictures are drawn."""
     draft.put_size(*struct.unpack("<HH", exactly(source, 6, 4)))
 
 

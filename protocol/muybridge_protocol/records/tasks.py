@@ -77,7 +77,7 @@ TRANSITIONS: Mapping[Status | None, frozenset[Status]] = {
 
 
 def is_terminal(status: str) -> bool:
-    """Whether *status* is terminal."""
+    """Whether a task with *status* has ended, so that no other status may follow."""
     return status in TERMINAL
 
 

@@ -247,7 +247,7 @@ class Spoken(Protocol):
 
     @property
     def content(self) -> Content:
-        """Its content."""
+        """What was said, as a turn of a conversation."""
         ...
 
 

@@ -139,7 +139,7 @@ class Candidate:
 
     @property
     def function_calls(self) -> tuple[FunctionCall, ...]:
-        """The functions that it calls."""
+        """The calls that it asks for, in their order."""
         return self.content.function_calls
 
 

@@ -78,7 +78,7 @@ class Peer:
         self._unread += data
 
     def send(self, data: bytes) -> None:
-        """Send *data*."""
+        """Send *data*, and keep what fits of it for the test to compare."""
         self.sent += data[: max(0, _SENT_KEPT - len(self.sent))]
         self.sock.sendall(data)
 

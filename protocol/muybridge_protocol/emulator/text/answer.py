@@ -144,12 +144,12 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text as far as its tokens reach."""
         return "".join(self.pieces)
 
     @property
     def tokens(self) -> int:
-        """Its tokens."""
+        """How many tokens its text and its calls have."""
         return len(self.pieces) + sum(call.tokens for call in self.calls)
 
     @property

@@ -112,7 +112,7 @@ class BlockingLoop:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> BlockingStream:
-        """Connect to *address*."""
+        """Open a connection to *address*. The socket's own timeout bounds the attempt."""
         sock = open_socket(address)
         try:
             sock.settimeout(seconds)
