@@ -181,11 +181,12 @@ def _interrupting() -> dict[int, _Handler]:
     # `signal.getsignal` looks up an enum member, and if it fails, Python 3.11 formats the handler
     # for an error that nobody sees. asyncio's handler holds the main task, so this took a
     # twentieth of a lifecycle. `_signal` has the same functions without the enums.
-    return {
-        number: usual
-        for number in _HELD
-        if callable(usual := _signal.getsignal(number)) and _interrupts_only(usual)
-    }
+    handlers: dict[int, _Handler] = {}
+    for number in _HELD:
+        usual = _signal.getsignal(number)
+        if callable(usual) and _interrupts_only(usual):
+            handlers[number] = usual
+    return handlers
 
 
 def _interrupts_only(handler: _Handler) -> bool:

@@ -395,14 +395,17 @@ class Family:
         name = body.get("model")
         model = self.model(name) if isinstance(name, str) else None
         limits = model.limits if model is not None else _NO_LIMITS
-        return tuple(
-            Problem(field.wire, body[field.wire], rule.name, complaint, rule.accepted)
-            for field in self.fields
-            if field.wire in body
-            for rule in (*field.rules, *limits.get(field.wire, ()))
-            if isinstance(rule, MediaUrl)
-            and (complaint := rule.out_of_reach(body[field.wire], own)) is not None
-        )
+        problems: list[Problem] = []
+        for field in self.fields:
+            wire = field.wire
+            for rule in (*field.rules, *limits.get(wire, ())) if wire in body else ():
+                if isinstance(rule, MediaUrl):
+                    complaint = rule.out_of_reach(body[wire], own)
+                    if complaint is not None:
+                        problems.append(
+                            Problem(wire, body[wire], rule.name, complaint, rule.accepted)
+                        )
+        return tuple(problems)
 
     def plain(self, body: Mapping[str, object]) -> dict[str, object]:
         """Return *body*, as a user gave it, with its numbers as they are sent."""
@@ -461,11 +464,11 @@ class Family:
 
     def _ineffective_in(self, body: Mapping[str, object], model: Model | None) -> dict[str, Notice]:
         name = model.name if model is not None else None
-        return {
-            rule.field: Notice(rule.field, rule.message())
-            for rule in self.ineffective
-            if rule.applies(body, name)
-        }
+        notices: dict[str, Notice] = {}
+        for rule in self.ineffective:
+            if rule.applies(body, name):
+                notices[rule.field] = Notice(rule.field, rule.message())
+        return notices
 
     def _problems_of_unknown(
         self, body: Mapping[str, object], *, keep: bool, name: Naming

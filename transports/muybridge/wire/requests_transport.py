@@ -32,6 +32,7 @@ from muybridge.wire._addressing import check_fields, fields_to_send
 from muybridge.wire.building import Body, Opened
 from muybridge.wire.exchange import PIECE, Exchange, Fault
 from muybridge.wire.http1.blocking import BlockingLoop, BlockingResponse
+from muybridge.wire.http1.byte_streams import ByteStream
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.network import Network
 from muybridge.wire.responses import run
@@ -108,9 +109,8 @@ class _Response(BlockingResponse):
     _target: str
     _own: Sequence[tuple[str, str]]
     _given: Mapping[str, str]
-    _mocked: Opened | None = None
-    """The response, if it did not arrive on a connection of ours."""
-    _mocked_body: Body | None = None
+    _mocked: Body | None = None
+    """The body of the response, if it did not arrive on a connection of ours."""
 
     def pool(self) -> urllib3.HTTPConnectionPool:
         """Return what requests sends on: a pool whose only connection is this exchange."""
@@ -160,13 +160,15 @@ class _Response(BlockingResponse):
             proxies={},
         )
         if self._record.intercepted:
-            mocked = self._mocked = _opened(exchange, response.status_code, response.raw)
-            self._mocked_body = Body(exchange, mocked)
-            self._reader.head = mocked.head
+            # It is no byte stream, but is closed like one, and nothing else is done with it.
+            self._connection = Connection(False, cast("ByteStream", response.raw))  # noqa: FBT003
+            opened = _opened(exchange, response.status_code, response.raw)
+            self._mocked = Body(exchange, opened)
+            self._reader.head = opened.head
 
     async def _read(self, exchange: Exchange) -> bytes:
         """Return the next piece of the decoded body, or none at its end."""
-        body = self._mocked_body
+        body = self._mocked
         if body is None:
             return await super()._read(exchange)
         pieces = cast("Iterator[bytes]", body.opened.pieces)
@@ -196,11 +198,6 @@ class _Response(BlockingResponse):
         if added:
             check_fields(tuple(added), None)
         return given
-
-    def _close(self) -> None:
-        if self._mocked is not None:
-            self._mocked.close()
-        super()._close()
 
 
 def _opened(exchange: Exchange, status: int, raw: Any) -> Opened:
