@@ -33,7 +33,7 @@ nitpick_ignore = [
     ("py:class", "Clock"),
     ("py:class", "Driver"),
     ("py:class", "Fields"),
-    ("py:class", "muybridge.wire.http1.blocking.BlockingReply"),
+    ("py:class", "muybridge.wire.http1.blocking.BlockingResponse"),
     ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
     ("py:class", "LibraryLoop"),
     ("py:class", "JsonObject"),
@@ -46,11 +46,11 @@ nitpick_ignore = [
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.journal_entries.NewItem"),
     ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),
-    ("py:class", "muybridge.testing.fake_transport.AsyncFakeReply"),
+    ("py:class", "muybridge.testing.fake_transport.AsyncFakeResponse"),
     ("py:class", "muybridge.testing.fake_transport.BrokenOff"),
-    ("py:class", "muybridge.testing.fake_transport.FakeReply"),
+    ("py:class", "muybridge.testing.fake_transport.FakeResponse"),
     ("py:class", "muybridge.testing.fake_transport.Sent"),
-    ("py:class", "muybridge.wire.http1.response.Reply"),
+    ("py:class", "muybridge.wire.http1.response.Response"),
     # Raised by a function of the core; the clients convert it to their own errors.
     ("py:exc", "InvalidJson"),
 ]

@@ -256,8 +256,8 @@ class Refused(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        said = f": {self.message}" if self.message else ""
-        return as_sentence(f"The service refused the request with status {self.status}{said}")
+        reason = f": {self.message}" if self.message else ""
+        return as_sentence(f"The service refused the request with status {self.status}{reason}")
 
 
 class Unauthorized(Refused):
@@ -546,9 +546,9 @@ class AssetDeleteFailed(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        said = f": {self.msg}" if self.msg else ""
+        reason = f": {self.msg}" if self.msg else ""
         return as_sentence(
-            f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}"
+            f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){reason}"
         )
 
 
@@ -620,8 +620,8 @@ class LinkExpired(DownloadFailed):
     def _facts(self) -> tuple[str, ...]:
         if self.task is None:
             return ("A link works for a limited time:",)
-        said = "The client asked for a fresh link and got none that works"
-        return (f"{said}: the result may be gone.",)
+        sentence = "The client asked for a fresh link and got none that works"
+        return (f"{sentence}: the result may be gone.",)
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return () if self.task is not None else (Remedy(kind=RemedyKind.FRESH_LINK),)

@@ -152,8 +152,8 @@ class Remedy:
     seconds: float | None = None
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
-        return f"Remedy({said})"
+        facts = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"Remedy({facts})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the remedy as a JSON object."""
@@ -309,18 +309,18 @@ def in_all_faces(remedy: Remedy) -> str:
 
 def advice(remedies: Iterable[Remedy], face: Face) -> str:
     """Return the *remedies* that *face* has words for, as one clause, or ""."""
-    said = ""
+    text = ""
     for remedy in remedies:
         clause = face(remedy)
         if clause:
-            said += f"{_JOINTS.get(remedy.kind, ', or ') if said else ''}{clause}"
-    return said
+            text += f"{_JOINTS.get(remedy.kind, ', or ') if text else ''}{clause}"
+    return text
 
 
 def sentence(remedies: Iterable[Remedy], face: Face) -> str:
     """Return the *remedies* that *face* has words for, as a sentence, or ""."""
-    said = advice(remedies, face)
-    return as_sentence(said) if said else ""
+    text = advice(remedies, face)
+    return as_sentence(text) if text else ""
 
 
 def as_sentence(clause: str) -> str:
@@ -340,17 +340,17 @@ def message(parts: Iterable[str | Remedy], face: Face) -> str:
     their own after a whole sentence. Otherwise, they continue the text:
     after a colon or semicolon they end its sentence, and else they are an alternative to it.
     """
-    said = ""
+    text = ""
     for remedies, group in _groups(parts):
         if not remedies:
-            said += f"{' ' if said else ''}{' '.join(map(str, group))}"
+            text += f"{' ' if text else ''}{' '.join(map(str, group))}"
         elif remedies[0].kind is RemedyKind.CORRECT:
-            said += advice(remedies, face)
-        elif said[-1:] in {"", ".", "!", "?"}:
-            said = f"{said} {sentence(remedies, face)}".strip()
+            text += advice(remedies, face)
+        elif text[-1:] in {"", ".", "!", "?"}:
+            text = f"{text} {sentence(remedies, face)}".strip()
         elif clause := advice(remedies, face):
-            said += f" {clause}." if said[-1] in ":;" else f", or {clause}"
-    return said
+            text += f" {clause}." if text[-1] in ":;" else f", or {clause}"
+    return text
 
 
 def _groups(

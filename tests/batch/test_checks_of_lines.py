@@ -86,7 +86,7 @@ def test_a_resume_checks_a_line_once(
         {"model": None, "unknown": object()},
         {},
     ],
-    ids=str,
+    ids=["unknown", "no prompt", "two problems", "no model", "sound"],
 )
 def test_a_refusal_names_what_the_whole_check_names(
     family: Family, more: dict[str, object]

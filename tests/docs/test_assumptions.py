@@ -46,7 +46,7 @@ from muybridge_protocol.records.lenient import ERROR_LIMIT, NAME_LIMIT
 from muybridge_protocol.rules.media_urls import LEAST_BASE64
 from muybridge_protocol.rules.values import Between
 from muybridge_protocol.service import is_identifier
-from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import RESPONSE_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
 
 ROOT = Path(__file__).parents[2]
 HOMES = (ROOT / "protocol" / "muybridge_protocol", ROOT / "transports" / "muybridge")
@@ -277,7 +277,7 @@ def test_what_the_client_decides() -> None:
     assert choice("time of an answer").startswith(
         f"at most {TEXT_TIMEOUT:g} s with all attempts, {SILENCE_LIMIT:g} s without"
     )
-    assert f"at most {REPLY_LIMIT // MEBIBYTE} MiB" in choice("size of an answer")
+    assert f"at most {RESPONSE_LIMIT // MEBIBYTE} MiB" in choice("size of an answer")
     limited = VIDSA.field("duration")
     assert limited is not None
     (between,) = limited.rules

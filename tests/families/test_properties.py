@@ -454,6 +454,7 @@ def test_old_names_mean_the_new(body: Body, data: st.DataObject) -> None:
 @given(body=bodies)
 @example(body={"seconds": 0.0})
 @example(body={"seconds": 8.0})
+@example(body={"model": ""})
 def test_any_mapping_ends_well(name: str, body: Body) -> None:
     """Any mapping at all ends in a report, and in a request or in `InvalidRequest`."""
     family = FAMILIES[name]

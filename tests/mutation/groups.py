@@ -219,7 +219,7 @@ _ALL = (
         "transports",
         (
             "muybridge.wire.exchange",
-            "muybridge.wire.replies",
+            "muybridge.wire.responses",
             "muybridge.wire.building",
             "muybridge.wire.requests_transport",
             "muybridge.wire.http1.blocking",

@@ -213,12 +213,12 @@ def test_demo(environments: Environments, tmp_path: Path) -> None:
 
 WITHOUT_SERVICE = """
 import muybridge
-from muybridge.testing import FakeTransport, json_reply
+from muybridge.testing import FakeTransport, json_response
 
 REQUEST = muybridge.ImgaRequest(model="imga", prompt="a horse")
 
 def test_on_a_fake_transport():
-    transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}))
+    transport = FakeTransport(json_response({"id": "task-1", "status": "queued"}))
     with muybridge.Client("key", "https://service.test", transport=transport) as client:
         assert client.create(REQUEST).id == "task-1"
 """

@@ -16,7 +16,7 @@ from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
 from muybridge.purchases import Store
-from muybridge.wire.http1.response import Reply
+from muybridge.wire.http1.response import Response
 from muybridge.wire.http1.transport import Http1Transport
 from muybridge_protocol.http import HttpRequest
 
@@ -150,7 +150,7 @@ def _transport(world: World, network: Network) -> Http1Transport:
 
         def stream(
             self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-        ) -> Reply:
+        ) -> Response:
             assert world.current is not None
             asked = Asked(world.current, urlsplit(request.url).path, world.now, world.steps)
             network.asked.append(asked)

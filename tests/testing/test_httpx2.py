@@ -32,7 +32,7 @@ from transport.scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply_bytes,
+    response_bytes,
     serve,
 )
 
@@ -199,7 +199,7 @@ def test_proxy(tls: ssl.SSLContext, scheme: str) -> None:
 
 def test_proxy_refuses() -> None:
     """A proxy that makes no tunnel leaves the request unsent."""
-    refusal = reply_bytes(403, b"no")
+    refusal = response_bytes(403, b"no")
     with ScriptedServer([Peer.read_head, lambda peer: peer.send(refusal), hang]) as proxy:
         transport = trusting(proxy=f"http://{proxy.address}")
         found = outcome(transport, post("https://service.test/"))

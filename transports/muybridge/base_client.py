@@ -42,7 +42,7 @@ from muybridge_protocol.text.defaults import (
     CHAT_PATH,
     MESSAGES_PATH,
     NO_BODY,
-    REPLY_LIMIT,
+    RESPONSE_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
 )
@@ -663,7 +663,7 @@ class BaseClient:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
     ) -> GenerateContentResponse:
@@ -708,7 +708,7 @@ class BaseClient:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
@@ -756,7 +756,7 @@ class BaseClient:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
@@ -782,7 +782,7 @@ class BaseClient:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
@@ -810,7 +810,7 @@ class BaseClient:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
@@ -839,7 +839,7 @@ class BaseClient:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
@@ -943,14 +943,16 @@ class BaseClient:
 
         The caller leaves the *notes* if anything is raised: another Ctrl-C may strike on the way.
         """
-        books = self._driver.books
+        driver = self._open_driver()
+        books = driver.books
         if not named and (books is None or not books.dedupe):
-            create = self._calls.create(request, **self._moment())
-            return await self._driver.finish(create, notes, self._booking(create, tags))
+            now, wall = driver.runtime.now(), driver.runtime.wall()
+            create = self._calls.create(request, now=now, wall=wall)
+            return await driver.finish(create, notes, self._booking(create, tags))
         from muybridge.purchases.once import create_once
 
         books = self._named_books()
-        return await create_once(self._driver, self._calls, books, request, once, notes, tags)
+        return await create_once(driver, self._calls, books, request, once, notes, tags)
 
     def _checked(self, tags: Tags | None) -> Tags:
         """Return the tags of one call, if they can be used."""
@@ -992,20 +994,24 @@ class BaseClient:
         """
         raise NotImplementedError
 
-    def _check_open(self) -> None:
+    def _open_driver(self) -> Driver:
+        """Return what drives a call that begins now.
+
+        Raises:
+            RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
+        """
         if self._closed:
             raise RuntimeError("this client is closed, and nothing was sent: make another one")
+        return self._driver
 
     def _now(self) -> float:
         """Return the time at which a call begins."""
-        self._check_open()
-        return self._driver.runtime.now()
+        return self._open_driver().runtime.now()
 
     @property
     def _text(self) -> TextCalls:
         """What sends text requests, as long as the client is open."""
-        self._check_open()
-        driver = self._driver  # raises if the client cannot be used here
+        driver = self._open_driver()
         if self._text_calls is None:
             from muybridge.drivers.text_calls import TextCalls
 
@@ -1017,8 +1023,7 @@ class BaseClient:
         return partial(self._booking, tags=self._checked(tags))
 
     def _moment(self) -> Moment:
-        self._check_open()
-        runtime = self._driver.runtime
+        runtime = self._open_driver().runtime
         return {"now": runtime.now(), "wall": runtime.wall()}
 
 

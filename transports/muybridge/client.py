@@ -42,7 +42,7 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import (
     MESSAGES_PATH,
     NO_BODY,
-    REPLY_LIMIT,
+    RESPONSE_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
 )
@@ -650,7 +650,7 @@ class Client:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
     ) -> GenerateContentResponse:
@@ -697,7 +697,7 @@ class Client:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
@@ -749,7 +749,7 @@ class Client:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
@@ -776,7 +776,7 @@ class Client:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
@@ -806,7 +806,7 @@ class Client:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
@@ -841,7 +841,7 @@ class Client:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
         tags: Tags | None = None,
         **_misplaced: Never,

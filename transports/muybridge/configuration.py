@@ -68,9 +68,9 @@ def read_service(
     if account is not None:
         check_type("account", account, str, "a string")
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
-    found = find_address(base_url, BASE_URL_VARIABLE)
+    base = find_address(base_url, BASE_URL_VARIABLE)
     text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
-    if key is None and found is None and text_found is None and base_url != "":
+    if key is None and base is None and text_found is None and base_url != "":
         raise InvalidAddress(
             "There is no base URL and no API key.",
             Remedy(
@@ -82,7 +82,7 @@ def read_service(
             NOTHING_SENT,
         )
     service = Service(
-        base_url=found,
+        base_url=base,
         text_base_url=text_found,
         allow_plain_http=allow_plain_http,
         allow_insecure_downloads=allow_insecure_downloads,

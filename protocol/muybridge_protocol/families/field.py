@@ -76,7 +76,9 @@ class Field:
 
     def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
         """Return the first problem of *value* under *rules*, or None."""
-        if not self.kind.accepts(value, (str, InlineMedia) if self.takes_media else str):
+        if not self.kind.accepts(value) and not (
+            self.takes_media and self.kind.accepts(value, (str, InlineMedia))
+        ):
             return Problem(
                 self.wire,
                 value,

@@ -44,18 +44,18 @@ def media_fields(family: Family) -> Mapping[str, MediaKind]:
 
 def references_in(family: Family, body: Mapping[str, object]) -> tuple[Reference, ...]:
     """Return what *body*, a request of *family* by wire names, refers to."""
-    found: list[Reference] = []
+    references: list[Reference] = []
     for wire, kind in media_fields(family).items():
         value = body.get(wire)
         if isinstance(value, str | InlineMedia):
-            found.append(Reference(field=wire, index=None, kind=kind, value=value))
+            references.append(Reference(field=wire, index=None, kind=kind, value=value))
         elif is_array(value):
-            found += (
+            references += (
                 Reference(field=wire, index=index, kind=kind, value=item)
                 for index, item in enumerate(value)
                 if isinstance(item, str | InlineMedia)
             )
-    return tuple(found)
+    return tuple(references)
 
 
 def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Problem, ...]:

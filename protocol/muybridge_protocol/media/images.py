@@ -118,12 +118,12 @@ def _turned_by(note: Source) -> bool:
 
 def _turned_by_xmp(note: bytes) -> bool:
     """Whether *note*, if it is one of XMP, says that the picture is shown turned."""
-    said = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
-    return said is not None and int(said[1]) in _TURNED
+    match = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
+    return match is not None and int(match[1]) in _TURNED
 
 
 def read_gif(source: Source, draft: Draft) -> None:
-    """Read a GIF."""
+    """Read a GIF: the size of its screen, onto which its pictures are drawn."""
     draft.put_size(*struct.unpack("<HH", exactly(source, 6, 4)))
 
 

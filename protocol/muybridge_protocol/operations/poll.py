@@ -185,6 +185,7 @@ class Poll(Operation[Result]):
         else:
             pacing = Pacing(poll_interval, poll_interval)
         family, began, permitted = task.known_family, task.began_at, task.next_poll_at
+        # Clocks differ: a task that seems to come from the future was created just now.
         born = None if began is None else min(now, began - wall + now)
         due = now
         # If the wall clock was set back, every wait seems to begin when the task was created.
@@ -194,9 +195,9 @@ class Poll(Operation[Result]):
             due = max(due, now + _limited(permitted - wall, pacing))
         if due > now:
             due = math.ceil(due * 1e6) / 1e6  # up: rounding of Unix seconds must not poll too soon
-        known = task.family if family is None else family.name
-        if known != task.family or permitted is not None:
-            task = attrs.evolve(task, family=known, next_poll_at=None)
+        family_name = task.family if family is None else family.name
+        if family_name != task.family or permitted is not None:
+            task = attrs.evolve(task, family=family_name, next_poll_at=None)
         poll = cls(
             service=service,
             seed=seed,
@@ -330,7 +331,7 @@ class Poll(Operation[Result]):
         if not may_follow(before, result.status):
             reason = f"the task was {before} and is now said to be {result.status}"
             return self._settle(self._violation(reason, response))
-        known: dict[str, Any] = {
+        news: dict[str, Any] = {
             "seen": result.status,
             "heard": now,
             "failures": 0,
@@ -339,12 +340,12 @@ class Poll(Operation[Result]):
         }
         poll = self._with_family_of(result, now)
         if poll.once:
-            return attrs.evolve(poll, **known, settled=Settled(result))
+            return attrs.evolve(poll, **news, settled=Settled(result))
         if is_terminal(result.status):
-            return poll._end(result, now, known)
+            return poll._end(result, now, news)
         interval = poll.interval_at(now)
         grown = min(poll.pacing.longest, interval * GROWTH)
-        return attrs.evolve(poll, **known, due=now + interval, interval=grown)
+        return attrs.evolve(poll, **news, due=now + interval, interval=grown)
 
     def _polled(self, result: Result, before: Status | str | None, now: float) -> Polled:
         age = self.age(now)
@@ -376,13 +377,13 @@ class Poll(Operation[Result]):
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
         return attrs.evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 
-    def _end(self, result: Result, now: float, known: dict[str, Any]) -> Self:
+    def _end(self, result: Result, now: float, news: dict[str, Any]) -> Self:
         if result.status != Status.COMPLETED or result.url is not None:
-            return attrs.evolve(self, **known, settled=Settled(self._outcome(result)))
+            return attrs.evolve(self, **news, settled=Settled(self._outcome(result)))
         if self.incomplete >= UNREADABLE_TRIES:
             error = ResultIncomplete(result=result, task=self.task)
-            return attrs.evolve(self, **known, settled=Settled(error))
-        return attrs.evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
+            return attrs.evolve(self, **news, settled=Settled(error))
+        return attrs.evolve(self, **news, incomplete=self.incomplete + 1, due=now + self.interval)
 
     def _outcome(self, result: Result) -> Result | ServiceError:
         if result.status == Status.FAILED:
@@ -401,9 +402,9 @@ class Poll(Operation[Result]):
         kind = TaskNotFound
         if lost and age is not None and kept is not None and age >= kept:
             kind = ResultExpired
-        told = refusal(response, self.task)
+        error = refusal(response, self.task)
         return self._settle(
-            kind(status=told.status, message=told.message, body=told.body, task=self.task)
+            kind(status=error.status, message=error.message, body=error.body, task=self.task)
         )
 
     def _throttle(self, response: HttpResponse, now: float) -> Self:

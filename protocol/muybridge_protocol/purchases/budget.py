@@ -75,9 +75,9 @@ def _amount(value: Number | None) -> Decimal | None:
         raise ValueError(f"a limit must be a number of at least 0 (got {value!r})")
     exponent = amount.as_tuple().exponent
     if amount.adjusted() >= DIGITS or not isinstance(exponent, int) or -exponent > DIGITS:
-        told = truncated(repr(value), 40)
+        quoted = truncated(repr(value), 40)
         raise ValueError(
-            f"a limit must have at most {DIGITS} digits before and after the point (got {told})"
+            f"a limit must have at most {DIGITS} digits before and after the point (got {quoted})"
         )
     return amount
 
@@ -125,8 +125,8 @@ class Budget:
     @property
     def limits(self) -> dict[Measure, Decimal]:
         """The limits that are set."""
-        found = {measure: getattr(self, measure.value) for measure in Measure}
-        return {measure: limit for measure, limit in found.items() if limit is not None}
+        limits = {measure: getattr(self, measure.value) for measure in Measure}
+        return {measure: limit for measure, limit in limits.items() if limit is not None}
 
     def since(self, wall: float) -> float:
         """Return when the period that contains *wall* began, in Unix seconds."""

@@ -217,10 +217,12 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
         return _with_late(purchase, outcome.task)
     facts: dict[str, Any] = {name: getattr(outcome, name) for name in _EVIDENCE}
     if purchase.state is after is State.AMBIGUOUS:
-        known = {name: getattr(purchase, name) for name in _EVIDENCE}
-        if known["reason"] == UNKNOWN_END.reason:
-            known["reason"] = None
-        facts = {name: new if known[name] is None else known[name] for name, new in facts.items()}
+        evidence = {name: getattr(purchase, name) for name in _EVIDENCE}
+        if evidence["reason"] == UNKNOWN_END.reason:
+            evidence["reason"] = None
+        facts = {
+            name: new if evidence[name] is None else evidence[name] for name, new in facts.items()
+        }
     task = outcome.task
     return attrs.evolve(
         purchase,
@@ -238,9 +240,9 @@ def contested(purchase: Purchase, outcome: Outcome, other: Purchase) -> Purchase
     """Return *purchase* after *outcome*, whose task is that of the purchase *other*."""
     assert outcome.task is not None  # noqa: S101  the task is what they contest
     task = outcome.task
-    told = f"the service gave it task {shown_id(task.id)}, which {called(other)} has"
+    reason = f"the service gave it task {shown_id(task.id)}, which {called(other)} has"
     ambiguous = attrs.evolve(
-        outcome, state=State.AMBIGUOUS, task=None, candidate=task.id, reason=told
+        outcome, state=State.AMBIGUOUS, task=None, candidate=task.id, reason=reason
     )
     if State.AMBIGUOUS in AFTER_NEWS[purchase.state]:
         return concluded(purchase, ambiguous)
@@ -289,8 +291,8 @@ def decided(purchase: Purchase, choice: Choice, now: float, task: Task | None = 
 
 def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
     """Return *purchase* with the *amounts* that a person has found out."""
-    known = {one: countable(amount) for one, amount in amounts.items()}
-    return attrs.evolve(purchase, amounts={**purchase.amounts, **known})
+    counts = {one: countable(amount) for one, amount in amounts.items()}
+    return attrs.evolve(purchase, amounts={**purchase.amounts, **counts})
 
 
 def called(purchase: Purchase) -> str:

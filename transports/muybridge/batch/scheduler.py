@@ -353,7 +353,7 @@ class Scheduler:
         now, paid = self._driver.runtime.now(), sent.request.paid
         failure = None if isinstance(came, HttpResponse) else came
         if isinstance(came, HttpResponse):
-            work.tracker.replied(came, now)
+            work.tracker.responded(came, now)
             if paid:
                 work.keep(came)
             events = self._fleet.receive(sent.ticket, came, now)

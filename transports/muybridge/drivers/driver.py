@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -38,7 +38,7 @@ from muybridge.drivers.notes import (
     note_request,
 )
 from muybridge.signals import hide_frames, hold_interrupts
-from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
+from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.events import Event, Polled
@@ -59,7 +59,7 @@ Op = TypeVar("Op", bound=Operation[Any])
 
 Withhold = Callable[[HttpRequest], TransportFailure | None]
 """Returns why a request must not be sent any more, or None."""
-Stream = AbstractAsyncContextManager[AsyncStreamedReply]
+Stream = AbstractAsyncContextManager[AsyncStreamedResponse]
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -188,6 +188,7 @@ class Driver:
         try:
             if withhold is not None and (withheld := withhold(request)) is not None:
                 return withheld
+            # The last look at the clock, because listeners may have taken their time.
             if booking is not None and (withheld := booking.withheld()) is not None:
                 return withheld
         except BaseException as error:  # noqa: BLE001  the caller raises it again
@@ -262,7 +263,8 @@ class Drive(Generic[Op]):
             if not self._has_recalled:
                 await self._recall()
             now = runtime.now()
-            match self._next_action(now):
+            # An operation whose response is read in pieces asks for a `Fetch`, as its type says.
+            match cast("Send | Fetch | Wait | Settled[Any]", self._operation.next_action(now)):
                 case Send(request, deadline):
                     paced = self._driver.next_polls.claim(self._operation, now)
                     if paced is self._operation:
@@ -295,9 +297,6 @@ class Drive(Generic[Op]):
         if self._settled is None:
             raise RuntimeError("the operation is still under way")
         return self._settled.unwrap()
-
-    def _next_action(self, now: float) -> Send | Fetch | Wait | Settled[Any]:
-        return self._operation.next_action(now)
 
     async def _send(self, request: HttpRequest, deadline: float) -> None:
         runtime, held = self._driver.runtime, None
@@ -388,7 +387,7 @@ class Drive(Generic[Op]):
         """Return the operation after an exchange."""
         match end:
             case HttpResponse():
-                self._tracker.replied(end, now)
+                self._tracker.responded(end, now)
                 after = self._operation.receive(end, now)
             case TransportFailure() if self._operation.settled is None:
                 self._tracker.failed(end, now)
@@ -444,10 +443,11 @@ class Drive(Generic[Op]):
 
 def _track(operation: Operation[Any], driver: Driver, tags: Tags) -> SilentTracker:
     """Return the tracker of the call that *operation* begins."""
-    if not driver.listeners.listen:
+    log = find_log()
+    if log is None and driver.listeners.on_event is None:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of
 
     info = info_of(operation, tags)
     request = operation.request if isinstance(operation, Create) else None
-    return Tracker(driver.listeners, find_log(), info, driver.runtime.now, request)
+    return Tracker(driver.listeners, log, info, driver.runtime.now, request)

@@ -1,4 +1,14 @@
-"""Run many requests and tasks at once: everything that does no I/O."""
+"""Run many requests and tasks at once: everything that does no I/O.
+
+The core's `Fleet` decides what is sent next. A `FleetRun` adds what a client has besides: it reads
+the work as users write it, tells the listeners, and keeps the outcomes until the loop takes them.
+`outcomes` does the I/O around it. Workers share one run, so each method is a short step under their
+lock.
+
+All work is read and checked before anything is sent: a mistake in the last item must not show after
+the first ones have been paid for. A listener that raises ends the run, but never loses an id: the
+fleet hears of a response before any listener does.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +189,7 @@ class FleetRun:
         """
         tracker = self._trackers.get(sent.key) or SilentTracker(self._listeners)
         if isinstance(end, HttpResponse):
-            tracker.replied(end, now)
+            tracker.responded(end, now)
             try:
                 events = self.fleet.receive(sent.ticket, end, now)
             except BaseException as error:  # a signal handler's, which may leave the fleet half-way
@@ -197,7 +207,7 @@ class FleetRun:
                 self._track(event.task, sent.key)
 
     def join(
-        self, sent: Dispatch[int], found: Task | CreateAmbiguous | TransportFailure, now: float
+        self, sent: Dispatch[int], end: Task | CreateAmbiguous | TransportFailure, now: float
     ) -> None:
         """Take what an identical request has led to, in place of an exchange.
 
@@ -207,16 +217,16 @@ class FleetRun:
         from muybridge.purchases.joining import settle
 
         self._booked.pop(sent.key, None)  # that one was not sent
-        settle(self.fleet, sent.ticket, found, now)
+        settle(self.fleet, sent.ticket, end, now)
         tracker = self._trackers.get(sent.key)
-        if isinstance(found, TransportFailure) and tracker is not None:
-            tracker.failed(found, now)  # the name was taken after listeners were told of sending
+        if isinstance(end, TransportFailure) and tracker is not None:
+            tracker.failed(end, now)  # the name was taken after listeners were told of sending
             tracker.tell_end(())
-        if isinstance(found, Task):
+        if isinstance(end, Task):
             self._waiting.pop(sent.key, None)
             if sent.key in self._trackers:  # of an earlier attempt
-                self._trackers.pop(sent.key).end(found)
-            self._track(found, sent.key)
+                self._trackers.pop(sent.key).end(end)
+            self._track(end, sent.key)
 
     def leave(self) -> None:
         """Tell the listeners that the remaining calls are abandoned.

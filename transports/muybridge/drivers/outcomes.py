@@ -1,4 +1,16 @@
-"""`run_all`: one worker that schedules, and one for each exchange."""
+"""`run_all`: one worker that schedules, and one for each exchange.
+
+The scheduler asks the run for its next action and starts a worker for each request. A worker does
+one exchange, hands its end to the run, and wakes the scheduler. All of it happens under the team's
+lock, except the exchanges themselves.
+
+- The reader of the loop is none of them, so outcomes settle while nobody reads. An outcome stays in
+  place until the next one is requested: an interruption between the two loses nothing.
+- Leaving the context stops the fleet first. Unpaid exchanges are then dropped, and paid ones are
+  waited for, because only their responses have the ids.
+- An exception of a listener, a signal handler or a defect is kept, and raised where the loop reads:
+  a worker has no caller who could see it.
+"""
 
 from __future__ import annotations
 
@@ -215,9 +227,7 @@ class AsyncOutcomes:
         with self._team.lock:
             create = self._run.fleet.operation_of(sent.ticket)
         try:
-            found = await join(
-                self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe
-            )
+            end = await join(self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe)
         except BaseException as error:
             with self._team.lock:
                 self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())
@@ -227,11 +237,11 @@ class AsyncOutcomes:
             if isinstance(error, Exception):
                 return None
             raise
-        if isinstance(found, Booking):
-            return found
+        if isinstance(end, Booking):
+            return end
         with self._team.lock:
             try:
-                self._run.join(sent, found, runtime.now())
+                self._run.join(sent, end, runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
             self._team.notify()

@@ -22,7 +22,7 @@ from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.drivers.listeners import SilentTracker
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.signals import hide_frames
-from muybridge.wire.async_transport import AsyncStreamedReply, beginning
+from muybridge.wire.async_transport import AsyncStreamedResponse, beginning
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
@@ -74,9 +74,9 @@ class StreamOpening(Drive[OpenStream]):
     ) -> None:
         super().__init__(driver, operation, booking=booking)
         self._opened = opened
-        self._response: AsyncStreamedReply | None = None
+        self._response: AsyncStreamedResponse | None = None
 
-    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
+    async def open(self) -> tuple[AsyncStreamedResponse, SilentTracker, Booking | None]:
         """Return the response whose body is the stream, the tracker of the call, and its booking.
 
         Raises:
@@ -295,7 +295,7 @@ class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
         return collect(self._reader.received())
 
 
-class Said(TypedDict):
+class NativeOptions(TypedDict):
     """The optional arguments of a request in the native protocol."""
 
     system_instruction: str | Content | Mapping[str, Any] | None
@@ -341,11 +341,11 @@ class TextCalls:
         contents: Contents,
         limits: Limits,
         tags: Tags | None,
-        **said: Unpack[Said],
+        **options: Unpack[NativeOptions],
     ) -> GenerateContentResponse:
         """Generate text, and return it whole."""
         now = self._driver.runtime.now()  # outside of trio this fails, however bad the request is
-        request = GenerateContentRequest.build(model, contents, **said)
+        request = GenerateContentRequest.build(model, contents, **options)
         sent = encode_content(request, self._service, size_limit=limits["size_limit"])
         return await self._finish(sent, GenerateContentResponse, limits, now, tags)
 
@@ -355,10 +355,10 @@ class TextCalls:
         contents: Contents,
         limits: Limits,
         tags: Tags | None,
-        **said: Unpack[Said],
+        **options: Unpack[NativeOptions],
     ) -> AsyncContentStream:
         """Return the stream that generates text in chunks."""
-        request = GenerateContentRequest.build(model, contents, **said)
+        request = GenerateContentRequest.build(model, contents, **options)
         sent = encode_content(
             request,
             self._service,

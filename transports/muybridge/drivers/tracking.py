@@ -153,7 +153,7 @@ class Tracker(SilentTracker):
         if self._tells_requests:
             self._tell(ResponseBegan(call=self._info, status=status, duration=now - self._sent))
 
-    def replied(self, response: HttpResponse, now: float) -> None:
+    def responded(self, response: HttpResponse, now: float) -> None:
         """Record a whole response. `tell_end` reports it, once it has been read."""
         self._response, self._size = response.status, len(response.body)
         self._took = now - self._sent
@@ -218,7 +218,7 @@ class Tracker(SilentTracker):
         usage = getattr(outcome, "usage_metadata", None) or self._usage
         broken = isinstance(outcome, BaseException)
         left = isinstance(outcome, GeneratorExit)
-        told = CallEnded(
+        event = CallEnded(
             call=self._info,
             duration=now - self._began,
             error=type(outcome).__name__ if broken and not left else None,
@@ -234,7 +234,7 @@ class Tracker(SilentTracker):
         try:
             self._tell(*ended)
         finally:  # even if a listener raises: every listener hears that the call has ended
-            self._tell(told)
+            self._tell(event)
 
     def _verdict(self, outcome: object) -> CallOutcome | None:
         """Return what has become of a call that costs money, which has ended with *outcome*."""
@@ -363,8 +363,8 @@ def info_of(operation: Operation[Any], tags: Mapping[str, str]) -> CallInfo:
         return new_info(operation.kind, family=family, model=model, tags=tags)
     if isinstance(task, Task):
         return of_task(new_info(operation.kind, tags=tags), task)
-    found = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
-    return new_info(operation.kind, model=None if found is None else found[1], tags=tags)
+    match = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
+    return new_info(operation.kind, model=None if match is None else match[1], tags=tags)
 
 
 def new_info(
@@ -406,6 +406,6 @@ def _template(info: CallInfo, path: str) -> str | None:
     if info.kind == "delete" or (info.task_id == unquote(last) and above.endswith("/v1/result")):
         return f"{above}/{{id}}"
     if info.kind in ("text", "text stream"):
-        found = _MODEL.search(path)
-        return path if found is None else path.replace(f"/{found[1]}:", "/{model}:")
+        match = _MODEL.search(path)
+        return path if match is None else path.replace(f"/{match[1]}:", "/{model}:")
     return None

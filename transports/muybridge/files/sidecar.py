@@ -155,7 +155,9 @@ def has_sidecar(path: Path, sha256: str) -> bool:
 
 def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
     created, request = about.task, about.request
+    # The facts of one task must not end up beside the file of another.
     same = created is not None and (task is None or task.id == created.id)
+    # The create's record comes first: it knows what was requested, which no later one does.
     tasks = [one for one in (created if same else None, task) if one is not None]
 
     def fact(name: str) -> Any:
@@ -199,8 +201,8 @@ def _refuse_foreign(target: Path) -> None:
 
 def _read(target: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file, or None. Links and pipes are not opened."""
-    found = target.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+    status = target.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
         return None
     try:
         return read_object(target.read_bytes())

@@ -73,16 +73,16 @@ def read_table(path: Path, columns: Collection[str], required: Collection[str]) 
         missing = {*required} - {*names}
         doubled = {name for name in names if name in columns and names.count(name) > 1}
         if missing or doubled:
-            said = "is missing" if missing else "occurs twice"
+            problem = "is missing" if missing else "occurs twice"
             for name in sorted(missing or doubled):
-                yield Line("line 1", problem=f"the column {name} {said}")
+                yield Line("line 1", problem=f"the column {name} {problem}")
             return
         start = rows.line_num + 1
         for row in rows:
             where, start = f"line {start}", rows.line_num + 1
             if len(row) > len(names):
-                said = f"it has {len(row)} cells, and line 1 has {len(names)}"
-                yield Line(where, problem=said)
+                problem = f"it has {len(row)} cells, and line 1 has {len(names)}"
+                yield Line(where, problem=problem)
             else:
                 yield Line(where, dict(zip(names, row, strict=False)))
     except csv.Error as error:

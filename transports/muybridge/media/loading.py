@@ -54,6 +54,7 @@ def with_files(
     def loaded(wire: str, value: object) -> object:
         if is_array(value):
             return [loaded(wire, item) for item in value]
+        # The consent is for the whole request, also for files that were loaded before it was given.
         if isinstance(value, InlineMedia) and allow_inline:
             return InlineMedia(value.data, value.mime_type, name=value.name, allow_inline=True)
         file = file_in(value)
@@ -77,6 +78,7 @@ def with_files(
                 message = f"{shown(file)} is not a path, bytes or an open file"
                 accepted = line_for(file, "image") or accepted
         field = family.field(wire)
+        # Whatever is wrong with the file, no other file would do either.
         if field is not None and not field.takes_files:
             message = f"{shown(value)}: this field takes no files"
             accepted, remedies = "use a URL", ()
@@ -102,9 +104,9 @@ def _problem_of_name(
     path = file_in(value)
     if not isinstance(value, str) or not isinstance(path, str | os.PathLike):
         return None
-    found = file_named(value, path)
-    problem = None if found is None else family.problem_of_text(wire, value, found)
-    if found is None or problem is None:
+    file = file_named(value, path)
+    problem = None if file is None else family.problem_of_text(wire, value, file)
+    if file is None or problem is None:
         return None
-    named = found._replace(path=value.removeprefix("@"))
+    named = file._replace(path=value.removeprefix("@"))
     return attrs.evolve(problem, accepted=family.instead_of_text(named, forms, name))

@@ -1,8 +1,8 @@
 """What `stream` returns: an exchange as a context, in blocking and in asynchronous code.
 
-An exchange has two ways to fail: while it begins, and while its body is read. Both are coroutines
-here (`_begin`, `_next`), which *return* a failure instead of raising it. So the `TransportError` is
-raised by a frame that never knew the key, and its traceback has no frame of a library. Whatever did
+An exchange has two ways to fail: while it begins (`_enter`), and while its body is read (`_next`).
+Both raise the `TransportError` outside of the handler that has caught a library's exception. So no
+frame of the library, or of ours that knew the key, is in its traceback or its context. Whatever did
 not come from the network, such as a cancellation, an exception of a signal handler, or a defect,
 propagates unchanged (`Exchange.failure` tells which it is); the connection is closed in any case.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, NoReturn, Self, TypeVar, cast
 
 from muybridge.wire.exchange import Exchange, Fault
@@ -26,7 +26,7 @@ from muybridge_protocol.http import HttpRequest, Reason, TransportFailure
 T = TypeVar("T")
 
 
-class BaseReply(ABC):
+class BaseResponse(ABC):
     """One exchange, from its first step to its last."""
 
     __slots__ = ("_exchange",)
@@ -45,15 +45,17 @@ class BaseReply(ABC):
         """Whether any byte of the request may have been handed to the network."""
         return self._exchange is not None and self._exchange.sent
 
-    async def _begin(self) -> TransportFailure | None:
-        """Send the request and read the head of the response, or return what went wrong."""
-        handled = sys.exception()
+    async def _enter(self) -> Self:
+        """Send the request, and read the head of the response."""
+        handled, failure = sys.exception(), None
         exchange = self._exchange = self._new_record()
         try:
             await self._ask(exchange)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
-            return self._failure(exchange, error, handled)
-        return None
+            failure = self._failure(exchange, error, handled)
+        if failure is not None:
+            raise TransportError(failure)
+        return self
 
     async def _next(self) -> bytes | TransportFailure:
         """Return the next piece, empty at the end of the body, or what went wrong."""
@@ -89,16 +91,13 @@ class BaseReply(ABC):
         """End the exchange at once, without waiting for anything."""
 
 
-class AsyncFace(BaseReply):
+class AsyncFace(BaseResponse):
     """An exchange as an async context, and its body as an async iterator."""
 
     __slots__ = ()
 
-    async def __aenter__(self) -> Self:
-        failure = await self._begin()
-        if failure is not None:
-            raise TransportError(failure)
-        return self
+    def __aenter__(self) -> CoroutineType[Any, Any, Self]:
+        return self._enter()  # type: ignore[return-value]  # mypy has another name for the type
 
     async def __aexit__(
         self,
@@ -129,16 +128,13 @@ class AsyncFace(BaseReply):
         return piece
 
 
-class BlockingFace(BaseReply):
+class BlockingFace(BaseResponse):
     """An exchange as a context, and its body as an iterator."""
 
     __slots__ = ()
 
     def __enter__(self) -> Self:
-        failure = run(self._begin())
-        if failure is not None:
-            raise TransportError(failure)
-        return self
+        return run(self._enter())
 
     def __exit__(
         self,
