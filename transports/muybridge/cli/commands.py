@@ -48,6 +48,8 @@ _COMMANDS = {
     "budget": "budgets",
     "store": "stores",
     "schema": "tables",
+    "mcp": "agents",
+    "skill": "agents",
     "serve": "serve",
     "completion": "completion",
 }

@@ -92,6 +92,8 @@ class Books:
         self._owns_store = not isinstance(store, Store)
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
+        self.tags: tuple[str, ...] = ()
+        """Under which its purchases count."""
         self._credentials = credentials
         self._account: str | None = None
 
@@ -279,6 +281,7 @@ class Booking:
             family=family,
             model=model,
             tier=tier,
+            tags=self._books.tags,
             amounts=amounts,
             name=self._once,
             digest=self._digest,

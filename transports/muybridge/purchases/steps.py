@@ -653,6 +653,15 @@ def named(rows: Rows, account: str, name: str) -> Purchase | None:
     return read(found[0]) if found else None
 
 
+def with_task(rows: Rows, account: str, task_id: str) -> Purchase | None:
+    """Return the purchase that has a task, or None."""
+    found = rows.run(
+        f"{SELECT} WHERE account = :account AND task = :task",
+        account=account, task=indexed(task_id),
+    )  # fmt: skip
+    return read(found[0]) if found else None
+
+
 SELECT_LIMITS: Final = "SELECT tag, counted_under, since, limits FROM muybridge_limits"
 
 

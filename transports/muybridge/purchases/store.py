@@ -45,6 +45,7 @@ from muybridge.purchases.steps import (
     read,
     read_limits,
     sums_of,
+    with_task,
 )
 from muybridge_protocol.purchases import (
     AFTER_CHOICE,
@@ -433,6 +434,15 @@ class Store:
         if found is not None and found.state is State.ARMED and self.sweep():
             return self.named(account, name)
         return found
+
+    def with_task(self, account: str, task_id: str) -> Purchase | None:
+        """Return the purchase that has a task, or None.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self._reading() as rows:
+            return None if rows is None else with_task(rows, account, task_id)
 
     def purchases(self, *states: State) -> Iterator[Purchase]:
         """Yield the purchases in *states*, or all of them, from the oldest on, a page at a time.
