@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
 
 import attrs
 
@@ -10,6 +12,9 @@ CallKind = Literal[
     "create", "get", "wait", "download", "check", "delete", "call", "text", "text stream"
 ]
 """The kinds of calls."""
+
+
+_NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True)
@@ -23,6 +28,7 @@ class CallInfo:
         family: The family, if it is known.
         model: The model that was requested or that the service named, if it is known.
         work: The position in the work of a `run_all`, from 0, or None elsewhere.
+        tags: The tags of the purchase that the call makes or waits for, as far as they are known.
     """
 
     number: int
@@ -31,3 +37,4 @@ class CallInfo:
     family: str | None = None
     model: str | None = None
     work: int | None = None
+    tags: Mapping[str, str] = attrs.field(default=_NO_TAGS, hash=False)

@@ -115,8 +115,9 @@ async def test_a_budget_outlives_the_server(relay: Relay, tmp_path: Path, mode: 
 
 async def test_budgets_of_two_tags(relay: Relay, tmp_path: Path) -> None:
     """Each tag has its own budget, and its own names."""
-    for tag in ("project=film", "project=book"):
-        async with hosted(relay, tmp_path, budget=Budget(creates=1), tag=tag) as host:
+    for project in ("film", "book"):
+        more = {"budget": Budget(creates=1), "tags": {"project": project}}
+        async with hosted(relay, tmp_path, **more) as host:
             assert facts(await host.call_tool("generate", HORSE))["sent"]
             assert "over budget" in error(await host.call_tool("generate", horse(again=2)))
             spent = facts(await host.call_tool("spent", {}))

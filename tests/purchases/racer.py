@@ -222,7 +222,7 @@ def mixed(
     for _ in range(steps):
         item = next(iter(store.take(batch, Stage.QUEUED)), (None, None))[0]
         place = None if item is None else (item.batch, item.number)
-        tags = tuple(chance.sample(("a", "b", "c"), chance.randint(0, 3)))
+        tags = tuple(chance.sample(("a=1", "b=1", "c=1"), chance.randint(0, 3)))
         cost = chance.choice((None, Decimal(chance.randint(0, 10**6)).scaleb(-4)))
         name = chance.choice((None, f"once {chance.randint(0, 20)}"))
         order = Order(
@@ -250,12 +250,12 @@ def mixed(
         if chance.random() < 0.1:
             store.price(bought.key, {Measure.COST: Decimal("0.25")})
         if chance.random() < 0.05:
-            store.limit(chance.choice(("a", "")), Budget(creates=10**6))
+            store.limit(chance.choice(("a=1", "")), Budget(creates=10**6))
             store.sweep()
         counted["steps"] += 1
 
 
-TAGS = ("red", "green", "blue")
+TAGS = ("red=1", "green=1", "blue=1")
 
 
 def tags_of(number: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from muybridge.purchases import Store
     from muybridge.purchases.booking import Books
     from muybridge_protocol.estimates import PriceList
-    from muybridge_protocol.purchases import Budget
+    from muybridge_protocol.purchases import Budget, Tags
 
 KEY_VARIABLE = "MUYBRIDGE_API_KEY"
 BASE_URL_VARIABLE = "MUYBRIDGE_BASE_URL"
@@ -26,7 +26,8 @@ TEXT_BASE_URL_VARIABLE = "MUYBRIDGE_TEXT_BASE_URL"
 PRICES_VARIABLE = "MUYBRIDGE_PRICES"
 LIMIT_VARIABLE = "MUYBRIDGE_MAX_"
 """How the names of the variables begin that limit what may be spent."""
-STORE_VARIABLES = (LIMIT_VARIABLE, "MUYBRIDGE_STORE")
+TAGS_VARIABLE = "MUYBRIDGE_TAGS"
+STORE_VARIABLES = (LIMIT_VARIABLE, "MUYBRIDGE_STORE", TAGS_VARIABLE)
 """How the names of the variables begin that ask for a store."""
 
 
@@ -109,6 +110,8 @@ def read_books(
     *,
     prices: PriceList | None,
     dedupe: bool,
+    tags: Tags | None = None,
+    always: bool = False,
 ) -> Books | None:
     """Return what paid requests are booked with, or None if nobody asks for it.
 
@@ -118,8 +121,11 @@ def read_books(
         credentials: The client's.
         prices: What requests cost, or None for the prices in the file `MUYBRIDGE_PRICES`, if set.
         dedupe: Whether identical requests join.
+        tags: The tags of all purchases, besides those of the variable `MUYBRIDGE_TAGS`.
+        always: Whether something asks for it that is not among these.
 
     Raises:
+        InvalidTags: Some tags cannot be used.
         InvalidPrices: The price file is not valid.
         OSError: The price file cannot be read.
         InvalidLimit: A limit of the environment cannot be read.
@@ -128,8 +134,9 @@ def read_books(
     check_type("dedupe", dedupe, bool, "True or False")
     check_prices(prices)
     check_spending(budget, store)
+    tags = all_tags(tags)
     wanted = any(name.startswith(STORE_VARIABLES) for name in os.environ)
-    if budget is None and store is None and not (wanted or dedupe):
+    if budget is None and store is None and not (wanted or dedupe or tags or always):
         return None
     from muybridge.purchases.booking import Books
     from muybridge.purchases.environment import budget_of_environment
@@ -140,7 +147,23 @@ def read_books(
 
         prices = load_prices(prices_file)
     budgets = [one for one in (budget, budget_of_environment()) if one is not None]
-    return Books(store, budgets, credentials, prices=prices, dedupe=dedupe)
+    return Books(store, budgets, credentials, prices=prices, dedupe=dedupe, tags=tags)
+
+
+def all_tags(tags: Tags | None) -> Tags:
+    """Return *tags* and those of the environment, which they may replace.
+
+    Raises:
+        InvalidTags: Some cannot be used.
+        TypeError: They are no mapping.
+    """
+    said = os.environ.get(TAGS_VARIABLE)
+    if tags is None and not said:
+        return {}
+    from muybridge_protocol.purchases import checked_tags, read_tags
+
+    usual = read_tags((one.strip() for one in said.split(",")), TAGS_VARIABLE) if said else {}
+    return {**usual, **checked_tags(tags)}
 
 
 def check_spending(budget: object, store: object) -> None:

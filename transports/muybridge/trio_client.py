@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Never
 
 from muybridge.async_client import AsyncClient
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from muybridge.drivers.trio_outcomes import TrioOutcomes
     from muybridge_protocol.operations.defaults import CONCURRENCY
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+    from muybridge_protocol.purchases import Tags
 
 
 class TrioClient(AsyncClient):
@@ -27,6 +28,7 @@ class TrioClient(AsyncClient):
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
             dedupe: bool = False,
+            tags: Tags | Sequence[Tags | None] | None = None,
             **_misplaced: Never,
         ) -> TrioOutcomes:
             """Return a context that creates and awaits many tasks, as `AsyncClient.run_all` does.
@@ -39,6 +41,8 @@ class TrioClient(AsyncClient):
                     mapping by name.
                 timeout: Seconds to wait for each task, an hour by default; None for no limit.
                 dedupe: Whether identical requests share one task.
+                tags: Tags of what is bought: one mapping for all work, or a list with one mapping,
+                    or None, for each piece of it.
             """
             ...
 

@@ -16,7 +16,7 @@ import attrs
 
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases.amounts import DAY, DIGITS, Amounts, Measure
-from muybridge_protocol.purchases.purchase import EVERYTHING, check_label
+from muybridge_protocol.purchases.tags import EVERYTHING, check_limited
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.suggested_names import suggesting_names
 
@@ -189,8 +189,7 @@ class Budget:
 
 
 def _check_tag(_: object, __: object, tag: str) -> None:
-    if tag != EVERYTHING:
-        check_label("a tag", tag)
+    check_limited(tag)
 
 
 @attrs.frozen(kw_only=True)

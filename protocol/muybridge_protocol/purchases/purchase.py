@@ -19,13 +19,8 @@ from muybridge_protocol.purchases.states import (
     Stage,
     State,
 )
-from muybridge_protocol.records.json import readable
+from muybridge_protocol.purchases.tags import EVERYTHING, check_label, check_tag
 from muybridge_protocol.records.tasks import Task
-
-EVERYTHING: Final = ""
-"""The tag under which every purchase counts."""
-_LONGEST: Final = 500
-"""Longest tag or name, in characters."""
 
 
 class CannotDecide(LocalError):
@@ -38,20 +33,7 @@ def _check_text(_: object, attribute: attrs.Attribute[str | None], text: str | N
 
 def _check_tags(_: object, __: object, tags: tuple[str, ...]) -> None:
     for tag in tags:
-        check_label("a tag", tag)
-
-
-def check_label(what: str, text: str | None) -> None:
-    """Check a tag or a name, which any database must keep as it is, and compare in the same way.
-
-    Raises:
-        ValueError: It is empty, too long, or not printable.
-    """
-    if text is not None and (not text or len(text) > _LONGEST or not text.isprintable()):
-        raise ValueError(
-            f"{what} must have 1 to {_LONGEST} printable characters (got "
-            f"{readable(repr(text), 80)})"
-        )
+        check_tag(tag)
 
 
 def _sorted(tags: tuple[str, ...]) -> tuple[str, ...]:

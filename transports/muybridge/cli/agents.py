@@ -27,6 +27,7 @@ _PERIODS: Final = (*get_args(Period), _EVER)
         *options.PERIOD_LIMITS[:-1],
         options.PRICES,
         options.STORE,
+        options.TAG,
         options.TEXT_BASE_URL,
         options.INSECURE_DOWNLOADS,
         options.LOCAL,
@@ -42,13 +43,6 @@ _PERIODS: Final = (*get_args(Period), _EVER)
     help="The period of the budget, in UTC.",
 )
 @click.option(
-    "--tag",
-    metavar="KEY=VALUE",
-    default="via=mcp",
-    show_default=True,
-    help="The tag of the purchases, and of the budget.",
-)
-@click.option(
     "--folder",
     metavar="PATH",
     type=click.Path(file_okay=False, path_type=Path),
@@ -56,7 +50,7 @@ _PERIODS: Final = (*get_args(Period), _EVER)
     "pictures folder].",
 )
 @pass_invocation
-def mcp(invocation: Invocation, *, per: str, tag: str, folder: Path | None) -> None:
+def mcp(invocation: Invocation, *, per: str, folder: Path | None) -> None:
     """Serve agents on stdin and stdout (Model Context Protocol).
 
     An agent can then create pictures, videos and text. Before anything is paid, the host asks the
@@ -73,7 +67,9 @@ def mcp(invocation: Invocation, *, per: str, tag: str, folder: Path | None) -> N
     Needs `pip install "muybridge[mcp]"`. stderr has messages, and stdout the protocol alone.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.connection.refuse_with_local("base_url", "text_base_url", "api_key_file")
-    budget = _budget(invocation, per)
+    budget, tags = _budget(invocation, per), invocation.spending.read_tags()
+    if tags and len(tags) > 1:
+        raise click.UsageError("--tag: give one, which the budget is for. Others: MUYBRIDGE_TAGS")
     try:
         from muybridge.mcp.buyer import Setup
         from muybridge.mcp.folder import Folder
@@ -95,11 +91,11 @@ def mcp(invocation: Invocation, *, per: str, tag: str, folder: Path | None) -> N
         try:
             setup = Setup(
                 client=client, store=store, credentials=_credentials(settings),
-                folder=Folder(_folder() if folder is None else folder), tag=tag, budget=budget,
-                prices=prices,
+                folder=Folder(_folder() if folder is None else folder), budget=budget,
+                prices=prices, **({"tags": tags} if tags else {}),
             )  # fmt: skip
         except ValueError as error:
-            raise click.UsageError(f"--tag {tag}: {error}") from None
+            raise click.UsageError(f"--tag: {error}") from None
         leave = "asks the person" if budget is None else "has a budget"
         say(f"serving agents on stdin and stdout; {leave}; results go to {setup.folder.root}")
         serve_stdio(setup)

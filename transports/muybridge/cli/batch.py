@@ -86,6 +86,7 @@ for _one in (ambiguous, manifest, resolve, submit):
         *options.BATCH_WAITING,
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         options.SIDECAR,
         options.INSECURE_DOWNLOADS,
         *options.CONNECTION,
@@ -398,6 +399,8 @@ def _command(chosen: _Chosen) -> str | None:
     store = invocation.spending.store
     if store is not None:  # the address of a database may have a password
         words += ["--store", "URL" if "://" in store else store]
+    for tag in invocation.spending.tags:
+        words += ["--tag", tag]
     words += words_of(invocation.presentation, "sidecar")
     return shlex.join([*words, *words_of(connection, "local")])
 

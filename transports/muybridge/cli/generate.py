@@ -76,6 +76,7 @@ def _create_command(family: Family) -> click.Command:
         ),
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         *options.CONNECTION,
     ]
 
@@ -106,6 +107,7 @@ def _run_command(family: Family) -> click.Command:
         *options.WAITING,
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         *options.CONNECTION,
     ]
 

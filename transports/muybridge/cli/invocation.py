@@ -129,8 +129,9 @@ class Invocation:
             "budget": None if connection.local else spending.read_budget(),
             "store": None if connection.local else spending.store,
             "prices": spending.read_prices(),
+            "tags": spending.read_tags(),
         }
-        return open_client(stack, **settings, **more)
+        return open_client(stack, **(settings | more))
 
     def log(self) -> AbstractContextManager[None]:
         """Return a context in which each request and response is logged on stderr, if verbose."""

@@ -321,6 +321,14 @@ STORE: click.Option = _option(
     help="Where paid requests are recorded: a file, or postgresql://USER@HOST/DATABASE [default: "
     "$MUYBRIDGE_STORE, or a file in your state folder].",
 )
+TAG: click.Option = _option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Whom or what the request is for, such as customer=acme; recorded, and may have a budget "
+    "of its own. May be repeated. Added to $MUYBRIDGE_TAGS.",
+)
 PERIOD_LIMITS: tuple[click.Option, ...] = (
     _option("--max-creates", metavar="N", help="Maximum number of creates."),
     _option("--max-pictures", metavar="N", help="Maximum number of pictures."),

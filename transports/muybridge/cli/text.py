@@ -22,6 +22,7 @@ from muybridge.cli.options import (
     LIMITS,
     PLAIN_HTTP_PROXY,
     PRICES,
+    TAG,
     TEXT_BASE_URL,
     VERBOSE,
     file_in,
@@ -96,6 +97,7 @@ def _in_one_word(
         TEXT_BASE_URL,
         PRICES,
         *LIMITS,
+        TAG,
         PLAIN_HTTP_PROXY,
         VERBOSE,
     ]

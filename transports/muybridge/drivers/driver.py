@@ -49,6 +49,7 @@ from .runtime import Conclude, Runtime
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge_protocol.purchases import Tags
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -78,9 +79,16 @@ class Driver:
     next_polls: NextPolls
     books: Books | None = None
 
-    def booking(self, operation: Operation[Any]) -> Booking | None:
-        """Return what books *operation*, or None if nothing does."""
-        return None if self.books is None else self.books.booking(operation, self.runtime)
+    def booking(self, operation: Operation[Any], tags: Tags | None = None) -> Booking | None:
+        """Return what books *operation* under *tags*, or None if nothing does."""
+        if self.books is None:
+            return None
+        return self.books.booking(operation, self.runtime, tags=tags or {})
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of every purchase."""
+        return {} if self.books is None else self.books.tags
 
     async def finish(
         self,
@@ -219,6 +227,8 @@ class Drive(Generic[Op]):
         operation: The operation, not yet driven.
         notes: Where to book the outcome before another Ctrl-C can arrive.
         booking: Books it in the store, or None for the driver's choice.
+        tags: The tags of the purchase that it is about, if it is none itself; or None if they are
+            not known.
     """
 
     def __init__(
@@ -227,12 +237,14 @@ class Drive(Generic[Op]):
         operation: Op,
         notes: PaidNotes | None = None,
         booking: Booking | None = None,
+        tags: Tags | None = None,
     ) -> None:
         self._driver = driver
         self._operation: Op = operation
-        self._tracker = _track(operation, driver)
-        self._notes = PaidNotes() if notes is None else notes
         self._booking = driver.booking(operation) if booking is None else booking
+        known = driver.tags if self._booking is None else self._booking.tags
+        self._tracker = _track(operation, driver, known if tags is None else tags)
+        self._notes = PaidNotes() if notes is None else notes
         self._settled: Settled[Any] | None = None
         self.events: tuple[Event, ...] = ()
         """What the last step revealed."""
@@ -399,10 +411,11 @@ class Drive(Generic[Op]):
             add_note(broken.error, f"{type(other).__name__} besides: {other}")
 
 
-def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
+def _track(operation: Operation[Any], driver: Driver, tags: Tags) -> SilentTracker:
     """Return the tracker of the call that *operation* begins."""
     if not driver.listeners.listen:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of
 
-    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)
+    info = info_of(operation, tags)
+    return Tracker(driver.listeners, find_log(), info, driver.runtime.now)

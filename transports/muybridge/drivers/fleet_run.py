@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
+from typing import TYPE_CHECKING
 
 from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
@@ -22,6 +23,9 @@ from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.records.candidates import find_id, holds_task
 from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
+
+if TYPE_CHECKING:
+    from muybridge_protocol.purchases import Tags
 
 Work = MediaRequest | tuple[str, Mapping[str, object]] | Task | Result | str
 """A request to create, itself or as a family's name and fields, or a task to wait for: itself, a
@@ -47,9 +51,12 @@ class FleetRun:
         timeout: Seconds to wait for each task, or None for no limit.
         now: Seconds on the driver's clock.
         wall: Unix seconds at the same moment.
+        tags: The tags of what is bought: one mapping for all work, or one for each piece of it.
+        common: The client's tags, which these may replace.
 
     Raises:
-        ValueError: A limit is below one.
+        InvalidTags: Some tags cannot be used.
+        ValueError: A limit is below one, or there are not as many tags as pieces of work.
         TypeError: Some work is no request and no task.
         InvalidIdentifier: A bare id holds what an id does not.
         InvalidToken: A token cannot be read.
@@ -67,6 +74,8 @@ class FleetRun:
         timeout: float | None,
         now: float,
         wall: float,
+        tags: Tags | Sequence[Tags | None] | None = None,
+        common: Tags | None = None,
     ) -> None:
         check_wait_of_create(timeout)
         limits = per_family.values() if isinstance(per_family, Mapping) else (per_family,)
@@ -104,6 +113,9 @@ class FleetRun:
                 "list. Nothing was sent."
             )
         check_type("work", work, Iterable, "a list of requests and tasks")
+        work = [*work]
+        self._common = {} if common is None else common
+        self._tags = None if tags is None else _read_tags(tags, len(work))
         reasons: dict[str, None] = {}
         for number, item in enumerate(work):
             request = _read(item)
@@ -116,6 +128,10 @@ class FleetRun:
                 reasons[reason] = None
         for reason in reasons:
             warn_caller(reason, PollingTooOften)
+
+    def tags_of(self, place: int) -> Tags:
+        """Return the tags of the work at *place*."""
+        return self._common if self._tags is None else {**self._common, **self._tags[place]}
 
     def next_action(self, now: float) -> Dispatch[int] | Wait | Busy | Done | None:
         """Return what to do at *now*, or None if something has just settled."""
@@ -203,7 +219,8 @@ class FleetRun:
         if self._listeners.listen and not self._left:
             from muybridge.drivers.tracking import track_work
 
-            tracker = track_work(self._listeners, work, place, self._clock)
+            tags = self.tags_of(place)
+            tracker = track_work(self._listeners, work, place, self._clock, tags)
         self._trackers[place] = tracker
         return tracker
 
@@ -255,6 +272,21 @@ def _read(item: Work) -> MediaRequest | Task:
 
     name, fields = item
     return request_by_name(name, fields)
+
+
+def _read_tags(tags: Tags | Sequence[Tags | None], count: int) -> Sequence[Tags]:
+    """Return the tags of each of *count* pieces of work."""
+    from muybridge_protocol.purchases import checked_tags
+
+    if isinstance(tags, Mapping):
+        return [checked_tags(tags)] * count
+    check_type("tags", tags, Sequence, "one mapping, or a list with one for each piece of work")
+    if len(tags) != count:
+        raise ValueError(
+            f"tags must have one mapping for each of {count} pieces of work (got {len(tags)}). "
+            "Nothing was sent."
+        )
+    return [checked_tags(one, f"the tags of work {place}") for place, one in enumerate(tags)]
 
 
 def _task_of(work: MediaRequest | Task) -> Task:

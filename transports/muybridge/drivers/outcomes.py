@@ -38,11 +38,17 @@ class AsyncOutcomes:
     """
 
     def __init__(
-        self, run: FleetRun, driver: Driver, workers: int, names: Books | None = None
+        self,
+        run: FleetRun,
+        driver: Driver,
+        workers: int,
+        books: Books | None = None,
+        *,
+        dedupe: bool = False,
     ) -> None:
         self._run = run
-        self._driver = driver if names is None else attrs.evolve(driver, books=names)
-        self._joins = names is not None
+        self._driver = driver if books is None else attrs.evolve(driver, books=books)
+        self._joins = dedupe
         """Whether identical requests join one task."""
         # One more than may send, which schedules.
         self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
@@ -188,7 +194,8 @@ class AsyncOutcomes:
         with self._team.lock:
             try:
                 if booking is None:
-                    booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
+                    create = self._run.fleet.operation_of(sent.ticket)
+                    booking = self._driver.booking(create, self._run.tags_of(sent.key))
                 self._run.sending(sent, runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
@@ -207,7 +214,7 @@ class AsyncOutcomes:
         with self._team.lock:
             create = self._run.fleet.operation_of(sent.ticket)
         try:
-            found = await join(self._driver, create)
+            found = await join(self._driver, create, self._run.tags_of(sent.key))
         except BaseException as error:
             with self._team.lock:
                 self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())

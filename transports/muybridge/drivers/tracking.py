@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -59,6 +60,7 @@ _numbers = itertools.count(1)
 _MODEL = re.compile(r"/v1/models/([^/:]+(?::[^/:]+)*):(?:streamG|g)enerateContent\Z")
 _BROKEN_OFF = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERRUPTED)
 """Reported for an exchange that an unrelated exception interrupted: it may have been sent."""
+_NO_TAGS: Mapping[str, str] = MappingProxyType({})
 _LIMIT = 200
 """Most characters of a name that are reported."""
 
@@ -267,7 +269,11 @@ class Tracker(SilentTracker):
 
 
 def track_work(
-    listeners: Listeners, work: MediaRequest | Task, place: int | None, now: Callable[[], float]
+    listeners: Listeners,
+    work: MediaRequest | Task,
+    place: int | None,
+    now: Callable[[], float],
+    tags: Mapping[str, str] = _NO_TAGS,
 ) -> Tracker:
     """Return the tracker of the first call for a piece of *work* of a run.
 
@@ -276,33 +282,43 @@ def track_work(
         work: A request to create, or a task to wait for.
         place: Its place among the work of the run, or None.
         now: Tells seconds on the driver's clock.
+        tags: The tags of its purchase.
     """
     if isinstance(work, Task):
-        info = of_task(new_info("wait", work=place), work)
+        info = of_task(new_info("wait", work=place, tags=tags), work)
     else:
-        info = new_info("create", family=work.family.name, model=work.model_name, work=place)
+        family, model = work.family.name, work.model_name
+        info = new_info("create", family=family, model=model, work=place, tags=tags)
     return Tracker(listeners, find_log(), info, now)
 
 
-def info_of(operation: Operation[Any]) -> CallInfo:
+def info_of(operation: Operation[Any], tags: Mapping[str, str]) -> CallInfo:
     """Return which call *operation* is, with a number of its own."""
     request: Any = getattr(operation, "request", None)
     sent: HttpRequest | None = getattr(operation, "http_request", None)
     task: object = getattr(operation, "task", None)
     if request is not None:
-        return new_info(operation.kind, family=request.family.name, model=request.model_name)
+        family, model = request.family.name, request.model_name
+        return new_info(operation.kind, family=family, model=model, tags=tags)
     if isinstance(task, Task):
-        return of_task(new_info(operation.kind), task)
+        return of_task(new_info(operation.kind, tags=tags), task)
     found = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
-    return new_info(operation.kind, model=None if found is None else found[1])
+    return new_info(operation.kind, model=None if found is None else found[1], tags=tags)
 
 
 def new_info(
-    kind: CallKind, *, family: str | None = None, model: str | None = None, work: int | None = None
+    kind: CallKind,
+    *,
+    family: str | None = None,
+    model: str | None = None,
+    work: int | None = None,
+    tags: Mapping[str, str],
 ) -> CallInfo:
     """Return which call it is, with a number of its own."""
     shown = None if model is None else readable(model, _LIMIT)
-    return CallInfo(number=next(_numbers), kind=kind, family=family, model=shown, work=work)
+    return CallInfo(
+        number=next(_numbers), kind=kind, family=family, model=shown, work=work, tags=tags
+    )
 
 
 def of_task(info: CallInfo, task: Task) -> CallInfo:

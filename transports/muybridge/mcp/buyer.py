@@ -37,7 +37,17 @@ from muybridge_protocol.errors import (
     ResultExpired,
     TaskNotFound,
 )
-from muybridge_protocol.purchases import Amounts, Budget, Measure, Purchase, State, amounts_of
+from muybridge_protocol.purchases import (
+    Amounts,
+    Budget,
+    Measure,
+    Purchase,
+    State,
+    Tags,
+    amounts_of,
+    labels_of,
+)
+from muybridge_protocol.purchases.tags import OwnTags
 from muybridge_protocol.records.json import JsonObject, readable
 from muybridge_protocol.records.tasks import Result, Status, Task
 
@@ -47,7 +57,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.families.request import MediaRequest
 
-VIA: Final = "via=mcp"
+VIA: Final[Tags] = OwnTags(via="mcp")
 """The tag of a server's purchases, unless another one is given."""
 _LOOK: Final = 5.0
 """Seconds in which a joined task's state is looked up."""
@@ -67,11 +77,11 @@ class Setup:
     """What a server serves with.
 
     Args:
-        client: Sends the requests, and books them in the store under the tag.
+        client: Sends the requests, and books them in the store.
         store: The store.
         credentials: The client's.
         folder: Where results are saved.
-        tag: The tag of the purchases.
+        tags: The one tag of the purchases.
         budget: The budget that was given at the start, which the store keeps for the tag, or None.
         prices: What requests cost, or None if that is not known.
     """
@@ -80,17 +90,20 @@ class Setup:
     store: Store
     credentials: Credentials
     folder: Folder
-    tag: str = VIA
+    tags: Tags = VIA
     budget: Budget | None = None
     prices: PriceList | None = None
 
     def __attrs_post_init__(self) -> None:
         check_once(_name(self.tag, "family", "0" * 64, 10**6))  # the tag may be too long
-        books = self.client._driver.books  # noqa: SLF001
-        assert books is not None  # noqa: S101  the client has the store
-        books.tags = (self.tag,)
         if self.budget is not None:
             self.store.limit(self.tag, self.budget)
+
+    @property
+    def tag(self) -> str:
+        """The tag as the store has it."""
+        [tag] = labels_of(self.tags)
+        return tag
 
     def bought(self, task_id: str) -> Purchase | None:
         """Return the purchase that has a task, or None."""
@@ -187,7 +200,7 @@ class Buyer:
 
     def _buy(self, name: str, request: MediaRequest) -> Answer:
         try:
-            task = self._setup.client.create_once(name, request)
+            task = self._setup.client.create_once(name, request, tags=self._setup.tags)
         except CreateAmbiguous as error:
             return ambiguous(error, self._setup.store, self._named(name))
         return Answer({"sent": True, **_bought_record(task)})

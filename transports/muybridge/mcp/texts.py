@@ -121,7 +121,9 @@ class Texts:
         """Ask, and keep the answer. This runs to its end, whoever is cancelled."""
         setup = self._setup
         try:
-            found = text.ask(setup.client, model, [prompt], streams=False, **settings)
+            found = text.ask(
+                setup.client, model, [prompt], streams=False, tags=setup.tags, **settings
+            )
         except TextAmbiguous as error:
             answer = ambiguous(error, setup.store, None)
         except MuybridgeError as error:

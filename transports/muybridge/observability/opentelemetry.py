@@ -5,7 +5,8 @@
     client = Client(on_event=Tracing())
 
 A call's span is a child of the span that is current when the call is made, or when its `run_all` or
-batch is started. Spans hold only facts that `facts` allows. No header is added to any request,
+batch is started. Spans hold only facts that `facts` allows, and the tags of
+the purchase (`muybridge.tag.customer`). No header is added to any request,
 because requests hold exactly what the service's specification says. Traces therefore do not
 continue inside the service.
 """
@@ -134,9 +135,9 @@ class Tracing:
 
     def _record(self, event: AnyEvent, info: CallInfo) -> None:
         if isinstance(event, CallBegan):
-            span = self._tracer.start_span(
-                f"muybridge {info.kind}", attributes=_named(facts(event), _CALL)
-            )
+            tags = {f"muybridge.tag.{key}": value for key, value in info.tags.items()}
+            attributes = {**_named(facts(event), _CALL), **tags}
+            span = self._tracer.start_span(f"muybridge {info.kind}", attributes=attributes)
             with self._guard:
                 self._open[info.number] = _Open(span)
             return

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -50,14 +51,17 @@ from muybridge_protocol.purchases import (
     Outcome,
     Purchase,
     State,
+    Tags,
     amounts_of,
     judged,
+    labels_of,
 )
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 T = TypeVar("T")
 
+NO_TAGS: Final[Tags] = MappingProxyType({})
 _LONGEST_NAME: Final = 200
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
@@ -76,6 +80,7 @@ class Books:
         credentials: The client's.
         prices: What requests cost, or None if that is not known.
         dedupe: Whether identical requests join.
+        tags: The tags of every purchase, which were checked.
     """
 
     def __init__(
@@ -86,14 +91,14 @@ class Books:
         *,
         prices: PriceList | None = None,
         dedupe: bool,
+        tags: Tags = NO_TAGS,
     ) -> None:
         self.prices = prices
+        self.tags: Tags = tags
         self.dedupe: bool = dedupe
         self._owns_store = not isinstance(store, Store)
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
-        self.tags: tuple[str, ...] = ()
-        """Under which its purchases count."""
         self._credentials = credentials
         self._account: str | None = None
 
@@ -112,6 +117,7 @@ class Books:
         once: str | None = None,
         digest: str | None = None,
         if_held: TransportFailure | None = None,
+        tags: Tags = NO_TAGS,
     ) -> Booking | None:
         """Return what books *operation*, or None if it costs nothing.
 
@@ -121,10 +127,19 @@ class Books:
             once: The name under which it is paid for once, or None.
             digest: The digest of the request, or None without a name.
             if_held: The failure if another request has the name, or None to raise `NameHeld`.
+            tags: The purchase's tags besides the client's, which they may replace.
         """
         if not isinstance(operation, PaidOperation) or not operation.http_request.paid:
             return None
-        return Booking(self, operation, runtime, once=once, digest=digest, if_held=if_held)
+        return Booking(
+            self,
+            operation,
+            runtime,
+            once=once,
+            digest=digest,
+            if_held=if_held,
+            tags={**self.tags, **tags},
+        )
 
     def named(self, once: str, digest: str) -> Purchase | None:
         """Return the purchase that has the name *once*, or None if the name is free.
@@ -154,6 +169,7 @@ class Booking:
         once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
         if_held: The failure if another request has the name, or None to raise `NameHeld`.
+        tags: The purchase's tags.
     """
 
     def __init__(
@@ -165,6 +181,7 @@ class Booking:
         once: str | None = None,
         digest: str | None = None,
         if_held: TransportFailure | None = None,
+        tags: Tags,
     ) -> None:
         self._books = books
         self._runtime = runtime
@@ -172,6 +189,8 @@ class Booking:
         self._once = once
         self._digest = digest
         self._if_held = if_held
+        self.tags: Tags = tags
+        """The purchase's tags."""
         self.key: str = _fresh_key()
         """The key of the purchase of its current attempt, or of the next one before that."""
         self._is_used: bool = False
@@ -281,7 +300,7 @@ class Booking:
             family=family,
             model=model,
             tier=tier,
-            tags=self._books.tags,
+            tags=labels_of(self.tags),
             amounts=amounts,
             name=self._once,
             digest=self._digest,

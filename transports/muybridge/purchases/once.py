@@ -15,7 +15,7 @@ from muybridge.purchases.store import Store
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
-from muybridge_protocol.purchases import Purchase, State
+from muybridge_protocol.purchases import Purchase, State, Tags
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
@@ -31,6 +31,7 @@ async def create_once(
     request: MediaRequest,
     once: str | None,
     notes: PaidNotes,
+    tags: Tags,
 ) -> Task:
     """Create a task, unless this name has one already, and return it.
 
@@ -43,6 +44,7 @@ async def create_once(
         request: What to generate.
         once: The name, or None for one that identical requests share.
         notes: Where to book the outcome before another Ctrl-C can arrive.
+        tags: The purchase's tags besides the client's.
 
     Raises:
         OnceTaken: The name belongs to another request.
@@ -62,7 +64,7 @@ async def create_once(
         if found is None:
             create = calls.create(request, now=runtime.now(), wall=runtime.wall())
             try:
-                booking = books.booking(create, runtime, once=name, digest=digest)
+                booking = books.booking(create, runtime, once=name, digest=digest, tags=tags)
                 task = await driver.finish(create, notes, booking)
             except NameHeld:
                 continue  # somebody was faster

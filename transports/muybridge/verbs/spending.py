@@ -20,6 +20,7 @@ from muybridge_protocol.estimates import Sum
 from muybridge_protocol.purchases import (
     DAY,
     EVERYTHING,
+    GROUPS,
     NOTHING,
     Amounts,
     Measure,
@@ -32,7 +33,7 @@ from muybridge_protocol.purchases import (
 )
 from muybridge_protocol.records.convert import attributes
 
-BY: Final = ("day", "family", "model")
+BY: Final = GROUPS
 """What spending is grouped by, unless something else is asked for. A tag's key is possible, too."""
 
 

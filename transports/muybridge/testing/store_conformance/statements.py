@@ -40,7 +40,7 @@ class Statements(StoreChecks):
         database, store = self._made()
         amounts = {**ONE, Measure.COST: Decimal("0.1234567890123456789"), Measure.SECONDS: None}
         ordered = Order(account="a", family="f", model="Ünï ☃ 馬", amounts=amounts, name="Ä" * 500,
-                        digest="d", tags=("x=1", "ä=☃", "🐎" * 500))  # fmt: skip
+                        digest="d", tags=("x=1", "ä=☃", f"x={'🐎' * 498}"))  # fmt: skip
         bought = store.arm(ordered)
         known = self._reopened(database).find(bought.key)
         WHOLE.equal(known, bought)
@@ -77,12 +77,12 @@ class Statements(StoreChecks):
         database, store = self._made()
         for text in _SIMILAR:
             try:
-                store.arm(order(text, text))
+                store.arm(order(text, f"x={text}"))
             except Exception as error:  # noqa: BLE001  whatever the database makes of it
                 BYTES.refuse(f"{text!r} to be armed after {_SIMILAR}, in this order", repr(error))
         other = self._reopened(database)
         for text in _SIMILAR:
-            spent = other.spent(text)[Measure.CREATES]
+            spent = other.spent(f"x={text}")[Measure.CREATES]
             BYTES.require(spent == 1, f"1 spent under {text!r}", spent)
 
     def test_a_transaction_that_fails_changes_nothing(self) -> None:
