@@ -35,6 +35,7 @@ from muybridge_protocol.families import Family, Model, find_family
 from muybridge_protocol.families.examples import smallest_example
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import MEBIBYTE
+from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.purchases import Purchase, amounts_of
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import JsonObject, readable
@@ -275,17 +276,25 @@ class Tools:
         })  # fmt: skip
 
     def _task(self, token: str) -> Task:
-        """Return the task of a token, with what the store knows of it.
+        """Return the task of a token, as the store has it.
+
+        A server serves only what its account has bought in its store: a caller of tools has no
+        business with other tasks.
 
         Raises:
-            Refusal: It is too long.
+            Refusal: It is too long, or the task is not in the store.
             LocalError: It is not a token.
         """
         if len(token) > _LONGEST_TOKEN:
             raise Refusal(f"token is too long to be one ({len(token):,} characters).")
-        task = as_task(token)
-        bought = self._setup.bought(task.id)
-        return task if bought is None else task_of(bought, self._setup.store)
+        task_id = as_task(token).id
+        bought = self._setup.bought(task_id)
+        if bought is None:
+            raise Refusal(
+                f"The store of this server has no task {shown_id(task_id)} of its account: it may "
+                "belong to another account, or to another store."
+            )
+        return task_of(bought, self._setup.store)
 
     def _request(self, family: str, fields: JsonObject) -> MediaRequest:
         """Return the request of *family* with *fields*, which may name files of the folder.
