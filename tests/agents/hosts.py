@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.server import Server
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
+from agents.commands import served
 from agents.relay import Relay
 from muybridge import Budget, Client
 from muybridge.configuration import read_service
@@ -21,7 +21,6 @@ from muybridge.mcp.buyer import Setup
 from muybridge.mcp.folder import Folder
 from muybridge.mcp.server import make_server
 from muybridge.purchases import open_store
-from processes import environment
 
 MODES = ("legacy", "auto")
 """Hosts that are asked while a call waits, and hosts that get the question as its result."""
@@ -100,15 +99,8 @@ async def hosted(
 
 def command(relay: Relay, folder: Path, *words: str, **more: str) -> StdioServerParameters:
     """Return how a host starts the command."""
-    variables = relay.environment(MUYBRIDGE_STORE=str(folder / "store.sqlite3"), **more)
-    return StdioServerParameters(
-        command=sys.executable,
-        args=[
-            "-m", "muybridge", "mcp", "--poll-interval", "0.1", "--folder",
-            str(folder / "results"), *words,
-        ],
-        env=environment(**variables),
-    )  # fmt: skip
+    started = served(relay, folder, *words, **more)
+    return StdioServerParameters(command=started.command, args=started.args, env=started.env)
 
 
 def facts(result: CallToolResult) -> dict[str, Any]:

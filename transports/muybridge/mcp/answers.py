@@ -20,6 +20,7 @@ from muybridge.purchases import Purchase, Store
 from muybridge_protocol.errors import (
     CreateAmbiguous,
     MuybridgeError,
+    OverBudget,
     Refused,
     TaskEnded,
     TextAmbiguous,
@@ -84,6 +85,8 @@ def refused(error: Exception) -> Answer:
         case Refused():
             plain = attrs.evolve(error, message="")
             return _failed(error, plain.describe(in_tools), **quoted(error.message))
+        case OverBudget():
+            return _failed(error, f"{error.describe(in_tools)} {_STOP}")
         case TaskEnded():
             told = f"The task has ended without a result ({error.result.status}). {_AGAIN}"
             return _failed(error, told, **quoted(error.result.error))
@@ -95,6 +98,7 @@ def refused(error: Exception) -> Answer:
             return _failed("Defect", _DEFECT, charged="perhaps")
 
 
+_STOP: Final = "Stop, and tell the person: only they can change a budget."
 _AGAIN: Final = (
     "It will not change any more. To pay for another attempt, ask the person, and then call "
     "generate with the next number in `again`."
