@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,6 @@ MODES = ("legacy", "auto")
 """Hosts that are asked while a call waits, and hosts that get the question as its result."""
 HORSE: dict[str, Any] = {"family": "imgb", "fields": {"model": "imgb-2", "prompt": "a horse"}}
 
-Answering = Callable[[Any, ElicitRequestParams], Awaitable[ElicitResult]]
-
 
 def horse(prompt: str = "a horse", **more: Any) -> dict[str, Any]:
     """Return the arguments that generate a picture."""
@@ -46,9 +44,9 @@ class Person:
     consents: bool = True
     questions: list[str] = attrs.field(factory=list[str])
 
-    async def answer(self, _: Any, asked: ElicitRequestParams) -> ElicitResult:
+    async def answer(self, context: Any, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG002  the SDK passes it
         """Answer a question."""
-        self.questions.append(asked.message)
+        self.questions.append(params.message)
         return ElicitResult(action="accept", content={"spend": self.consents})
 
 
@@ -57,7 +55,7 @@ def serving(
     relay: Relay, folder: Path, *, key: str | None = None, **more: Any
 ) -> Generator[Server[Any]]:
     """Make a server in this process. Its store, in *folder*, outlives it."""
-    given = {
+    given: dict[str, Any] = {
         "api_key": key or relay.service.api_key,
         "base_url": relay.url,
         "text_base_url": relay.url,

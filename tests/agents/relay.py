@@ -37,7 +37,7 @@ class Relay:
         self.arrived: threading.Event = threading.Event()
         self._lock = threading.Lock()
         self._server = ScriptedServer(self._relay)
-        self._settings = {"speed": 100, **settings}
+        self._settings: dict[str, Any] = {"speed": 100, **settings}
 
     def __enter__(self) -> Self:
         self._server.__enter__()

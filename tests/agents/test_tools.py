@@ -116,8 +116,8 @@ async def test_a_budget_outlives_the_server(relay: Relay, tmp_path: Path, mode: 
 async def test_budgets_of_two_tags(relay: Relay, tmp_path: Path) -> None:
     """Each tag has its own budget, and its own names."""
     for project in ("film", "book"):
-        more = {"budget": Budget(creates=1), "tags": {"project": project}}
-        async with hosted(relay, tmp_path, **more) as host:
+        tags = {"project": project}
+        async with hosted(relay, tmp_path, budget=Budget(creates=1), tags=tags) as host:
             assert facts(await host.call_tool("generate", HORSE))["sent"]
             assert "over budget" in error(await host.call_tool("generate", horse(again=2)))
             spent = facts(await host.call_tool("spent", {}))

@@ -15,7 +15,10 @@ from muybridge.cli import options
 from muybridge.cli.connection import open_client
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.terminal import say
+from muybridge.configuration import read_service
+from muybridge.credentials import Credentials
 from muybridge.purchases import Budget, open_store
+from muybridge_protocol.purchases import read_tags
 from muybridge_protocol.purchases.budget import Period
 
 _EVER: Final = "ever"
@@ -27,7 +30,6 @@ _PERIODS: Final = (*get_args(Period), _EVER)
         *options.PERIOD_LIMITS[:-1],
         options.PRICES,
         options.STORE,
-        options.TAG,
         options.TEXT_BASE_URL,
         options.INSECURE_DOWNLOADS,
         options.LOCAL,
@@ -43,6 +45,11 @@ _PERIODS: Final = (*get_args(Period), _EVER)
     help="The period of the budget, in UTC.",
 )
 @click.option(
+    "--tag",
+    metavar="KEY=VALUE",
+    help="The tag of the purchases and of their budget, such as project=film [default: via=mcp].",
+)
+@click.option(
     "--folder",
     metavar="PATH",
     type=click.Path(file_okay=False, path_type=Path),
@@ -50,7 +57,7 @@ _PERIODS: Final = (*get_args(Period), _EVER)
     "pictures folder].",
 )
 @pass_invocation
-def mcp(invocation: Invocation, *, per: str, folder: Path | None) -> None:
+def mcp(invocation: Invocation, *, per: str, tag: str | None, folder: Path | None) -> None:
     """Serve agents on stdin and stdout (Model Context Protocol).
 
     An agent can then create pictures, videos and text. Before anything is paid, the host asks the
@@ -67,15 +74,10 @@ def mcp(invocation: Invocation, *, per: str, folder: Path | None) -> None:
     Needs `pip install "muybridge[mcp]"`. stderr has messages, and stdout the protocol alone.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.connection.refuse_with_local("base_url", "text_base_url", "api_key_file")
-    budget, tags = _budget(invocation, per), invocation.spending.read_tags()
-    if tags and len(tags) > 1:
-        raise click.UsageError("--tag: give one, which the budget is for. Others: MUYBRIDGE_TAGS")
-    try:
-        from muybridge.mcp.buyer import Setup
-        from muybridge.mcp.folder import Folder
-        from muybridge.mcp.server import serve_stdio
-    except ImportError as error:
-        raise ImportError(f'{error}. Run: pip install "muybridge[mcp]"') from None
+    from muybridge.mcp import Folder, Setup, serve_stdio
+
+    budget = _budget(invocation, per)
+    tags = None if tag is None else read_tags([tag], "--tag")
     with ExitStack() as stack:
         connection, spending = invocation.connection, invocation.spending
         settings: dict[str, Any] = connection.settings(stack, text=False)
@@ -95,7 +97,7 @@ def mcp(invocation: Invocation, *, per: str, folder: Path | None) -> None:
                 prices=prices, **({"tags": tags} if tags else {}),
             )  # fmt: skip
         except ValueError as error:
-            raise click.UsageError(f"--tag: {error}") from None
+            raise click.UsageError(f"--tag {tag}: {error}") from None
         leave = "asks the person" if budget is None else "has a budget"
         say(f"serving agents on stdin and stdout; {leave}; results go to {setup.folder.root}")
         serve_stdio(setup)
@@ -114,9 +116,7 @@ def _budget(invocation: Invocation, per: str) -> Budget | None:
     return None if budget is None else attrs.evolve(budget, per=period)
 
 
-def _credentials(settings: dict[str, Any]) -> Any:
-    from muybridge.configuration import read_service
-
+def _credentials(settings: dict[str, Any]) -> Credentials:
     names = (
         "api_key", "base_url", "text_base_url", "allow_plain_http", "allow_insecure_downloads",
     )  # fmt: skip
