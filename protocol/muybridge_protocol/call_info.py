@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
 import attrs
+
+from muybridge_protocol.arguments import NO_TAGS
 
 CallKind = Literal[
     "create", "get", "wait", "download", "check", "delete", "call", "text", "text stream"
 ]
 """The kinds of calls."""
-
-
-_NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True)
@@ -37,4 +35,4 @@ class CallInfo:
     family: str | None = None
     model: str | None = None
     work: int | None = None
-    tags: Mapping[str, str] = attrs.field(default=_NO_TAGS, hash=False)
+    tags: Mapping[str, str] = attrs.field(default=NO_TAGS, hash=False)

@@ -235,7 +235,7 @@ class OverBudget(NotSent):
         )
 
     def _remedies(self) -> tuple[Remedy, ...]:
-        return ()  # the detail says it
+        return self.failure.remedies  # the detail says the rest
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

@@ -111,6 +111,10 @@ class RemedyKind(StrEnum):
     """Delete the asset again, which is harmless."""
     DECIDE = "decide"
     """Decide about a `purchase` whose outcome nobody knows."""
+    PRICE = "price"
+    """Give what a `purchase` has cost."""
+    TAG = "tag"
+    """Give the request a tag with the key `option`."""
     READ_CALLS = "read_calls"
     """Read the functions that the answer calls, in `attribute` of the response."""
     READ = "read"
@@ -253,6 +257,8 @@ def in_python(remedy: Remedy) -> str:
             return f"query it with get({remedy.task!r}) before you send the request again"
         case RemedyKind.DOWNLOAD | RemedyKind.RESUME_DOWNLOAD if remedy.task:
             return f"to resume: download({remedy.task!r}, ...)"
+        case RemedyKind.TAG:
+            return f'pass tags={{"{option}": ...}}'
         case RemedyKind.READ_CALLS:
             return f"read {remedy.attribute}"
         case RemedyKind.READ:
@@ -291,9 +297,12 @@ def in_all_faces(remedy: Remedy) -> str:
             return "try again later"
         case RemedyKind.RESUBMIT:
             return f"submit the batch again with {remedy.form}"
-        case RemedyKind.DECIDE:
+        case RemedyKind.DECIDE | RemedyKind.PRICE:
             store = ["--store", remedy.store] if remedy.store else []
-            return f"to decide: {shlex.join(['muybridge', 'decide', *store, remedy.purchase])}"
+            command = shlex.join(["muybridge", "decide", *store, remedy.purchase])
+            if remedy.kind is RemedyKind.DECIDE:
+                return f"to decide: {command}"
+            return f"to give a cost: {command} --cost AMOUNT"
         case kind:
             return IN_ALL_FACES.get(kind, "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ async def test_a_budget_outlives_the_server(relay: Relay, tmp_path: Path, mode: 
                     assert "over budget" in error(result)
                     assert facts(result)["error"]["charged"] == "no"
             spent = facts(await host.call_tool("spent", {}))
-            assert spent["budgets"] == [{"per": "day", "creates": {"limit": "2", "spent": "2"}}]
+            creates = {"limit": "2", "spent": "2"}
+            assert spent["budgets"] == [{"tag": "via=mcp", "per": "day", "creates": creates}]
     assert relay.creates == 2
 
 
@@ -158,6 +160,33 @@ async def test_joining_what_has_failed(relay: Relay, tmp_path: Path, mode: str) 
     assert (joined["state"], joined["again_needed"]) == ("failed", True)
     assert '"again": 2' in joined["message"]
     assert relay.creates == 1
+
+
+async def test_joining_what_has_expired(relay: Relay, tmp_path: Path, mode: str) -> None:
+    """The answer says that the link has expired, and that another number is needed."""
+    async with hosted(relay, tmp_path, mode, person=Person()) as host:
+        made = facts(await host.call_tool("generate", HORSE))
+        await host.call_tool("wait", {"token": made["token"]})
+    later = time.time() + 3 * 86_400
+    async with hosted(relay, tmp_path, mode, person=Person(), wall=lambda: later) as host:
+        joined = facts(await host.call_tool("generate", HORSE))
+    assert (joined["state"], joined["again_needed"]) == ("expired", True)
+    assert joined["age_seconds"] > 2 * 86_400
+    assert '"again": 2' in joined["message"]
+    assert relay.creates == 1
+
+
+async def test_an_answer_that_cannot_be_saved(relay: Relay, tmp_path: Path, mode: str) -> None:
+    """It is paid for, so it is told all the same, and the server goes on."""
+    (tmp_path / "results").write_text("this is no folder")
+    relay.service.script(["Because it can."])
+    async with hosted(relay, tmp_path, mode, budget=Budget(calls=2, creates=1)) as host:
+        asked = {"model": "textg-2.5-pro", "prompt": "Why?"}
+        assert facts(await host.call_tool("text", asked))["answer"] == "Because it can."
+        token = facts(await host.call_tool("generate", HORSE))["token"]
+        await host.call_tool("wait", {"token": token})
+        assert error(await host.call_tool("save", {"token": token}))
+    assert (relay.creates, relay.texts) == (1, 1)
 
 
 async def test_a_lost_response(relay: Relay, tmp_path: Path, mode: str) -> None:

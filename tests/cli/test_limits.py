@@ -104,7 +104,7 @@ def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
 
 def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
     """What was paid for without a store is not shown, and the output and the help say so."""
-    told = "requests are recorded only with a limit, a store, a name (once) or dedupe"
+    told = "requests are recorded only with a limit, a store, tags, a name (once) or dedupe"
     invoke(*CREATE[:-2], env=settings)
     for recorded in (False, True):
         if recorded:
@@ -114,7 +114,7 @@ def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
             assert told in shown.stderr
             assert ("imga" in shown.stdout) is recorded
     helped = " ".join(invoke("spent", "--help").stdout.split())
-    assert "Only requests with a limit, a store, a name (once) or dedupe are recorded" in helped
+    assert told.removeprefix("requests are recorded only ").join(("requests ", " are")) in helped
 
 
 def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, str]) -> None:

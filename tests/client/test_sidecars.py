@@ -61,6 +61,7 @@ def test_a_sidecar(make_client: MakeClient, world: World, tmp_path: Path) -> Non
         "task": task.id,
         "family": "imgb",
         "model": "imgb-2",
+        "tags": None,
         "request_sha256": REQUEST.digest(),
         "created": task.created,
         "submitted_at": task.submitted_at,

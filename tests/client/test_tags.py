@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
-from muybridge import InvalidTags, Task
+import moments
+from muybridge import InvalidTags, OverBudget, Task
 from muybridge.observability.opentelemetry import Tracing
-from muybridge.purchases import Measure, Purchase
+from muybridge.purchases import Budget, Choosing, Measure, Purchase, open_store
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.purchases import OwnTags
 from stores import purchases_at
@@ -90,6 +92,12 @@ def spans() -> Iterator[Spans]:
     made = Spans()
     yield made
     made.provider.shutdown()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests look more often for the one that they wait for."""
+    monkeypatch.setattr(*moments.constant("pause before a name is looked up again"), 0.05)
 
 
 def only(place: str | Path) -> Purchase:
@@ -283,3 +291,160 @@ def tags_of(span: ReadableSpan) -> dict[str, object]:
         for name, value in told(span).items()
         if name.startswith(prefix)
     }
+
+
+ACROSS = "across-tags"
+
+
+def one(client: AnyClient, tags: Mapping[str, str], dedupe: object) -> str:
+    """Return the task of a request that is created under *tags* in a run of its own."""
+    del dedupe
+    return client.create(image(), tags=tags).id
+
+
+def in_run_all(client: AnyClient, tags: Mapping[str, str], dedupe: object) -> str:
+    """The same, in `run_all`."""
+    [outcome] = run_all(client, [image()], tags=tags, dedupe=dedupe)
+    return outcome.unwrap().id
+
+
+A, B = {"customer": "a"}, {"customer": "b"}
+NONE: dict[str, str] = {}
+
+
+@pytest.mark.parametrize(
+    ("purchases", "sent"),
+    [
+        ([(A, True), (A, True), (NONE, True), (NONE, True), (B, True)], 3),
+        ([(A, ACROSS), (B, ACROSS), (NONE, ACROSS)], 1),
+        ([(A, True), (B, True), (NONE, ACROSS)], 2),
+        ([(NONE, True), (A, ACROSS)], 1),
+        ([(A, ACROSS), (A, True), (NONE, True), (B, True)], 3),
+        ([(NONE, ACROSS), (NONE, True)], 1),
+    ],
+)
+@pytest.mark.parametrize("create", [one, in_run_all])
+def test_identical_requests_join_across_tags_only_if_told(
+    make_client: MakeClient,
+    world: World,
+    place: str,
+    create: Callable[[AnyClient, Mapping[str, str], object], str],
+    purchases: Sequence[tuple[Mapping[str, str], object]],
+    sent: int,
+) -> None:
+    """`dedupe=True` is for the same tags, "across-tags" for any; each joins what the other made."""
+    tasks = [
+        create(make_client(world, store=place, dedupe=dedupe), tags, dedupe)
+        for tags, dedupe in purchases
+    ]
+    assert len(world.posts) == len({*tasks}) == sent
+
+
+@pytest.mark.usefixtures("patient")
+def test_twins_across_tags_at_the_same_moment(
+    make_client: MakeClient, world: World, place: str
+) -> None:
+    """In one run, all of them wait for the first, whatever their tags, or for those like them."""
+    tags = [{"customer": f"{number % 3}"} for number in range(9)]
+    for dedupe, sent in ((True, 3), (ACROSS, 0)):
+        world.seen.clear()
+        outcomes = run_all(make_client(world, store=place), [image()] * 9, tags=tags, dedupe=dedupe)
+        assert len({outcome.unwrap().id for outcome in outcomes}) == (3 if dedupe is True else 1)
+        assert len(world.posts) == sent
+
+
+def test_a_name_belongs_to_no_tags(make_client: MakeClient, world: World, place: str) -> None:
+    """`create_once` gives the same task under other tags, and it keeps the tags of the first."""
+    client = make_client(world, store=place)
+    first = client.create_once("order 1", image(), tags=A)
+    assert client.create_once("order 1", image(), tags=B).id == first.id
+    assert (only(place).tags, len(world.posts)) == (("customer=a",), 1)
+
+
+@pytest.mark.parametrize("dedupe", ["across", "yes", 1, None])
+def test_a_wrong_dedupe(make_client: MakeClient, world: World, dedupe: object) -> None:
+    """Anything else is an error that says what there is."""
+    for attempt in (
+        lambda: make_client(world, dedupe=dedupe),
+        lambda: run_all(make_client(world), [image()], dedupe=dedupe),
+    ):
+        with pytest.raises(TypeError, match="dedupe must be True, False or 'across-tags', not"):
+            attempt()
+    assert world.seen == []
+
+
+@paying
+def test_a_budget_for_a_key(make_client: MakeClient, world: World, place: str, way: str) -> None:
+    """Each value may spend as much, and nothing is sent without the key, whichever call spends."""
+    with open_store(place) as store:
+        store.limit("customer", Budget(creates=1, calls=1))
+    client = make_client(world, store=place, tags={"team": "film"})
+    pay = PAYING[way]
+    pay(client, tags={"customer": "a"})
+    if way == "create_once":
+        pay = called("create_once", "order 2", image())
+    for tags, problem in (
+        ({}, "a stored budget holds for each value of the tag 'customer', and the request has no"),
+        ({"customer": "a"}, "none of the limit of 1 .* is left.* stored budget of customer=a "),
+    ):
+        with pytest.raises(OverBudget, match=problem) as caught:
+            pay(client, tags=tags)
+        assert caught.value.charged == "no"
+        told = [one.to_dict() for one in caught.value.remedies]
+        assert told == ([] if tags else [{"kind": "tag", "option": "customer"}])
+        assert ('Pass tags={"customer": ...}.' in str(caught.value)) == (not tags)
+    assert len(world.posts) == 1
+    pay(client, tags={"customer": "b"})
+    assert [one.tags for one in purchases_at(place)] == [
+        ("customer=a", "team=film"), ("customer=b", "team=film"),
+    ]  # fmt: skip
+
+
+def test_an_unknown_cost_blocks_until_it_is_given(
+    make_client: MakeClient, world: World, place: str
+) -> None:
+    """It blocks limits on cost of its own tags alone; the error names the purchase to decide."""
+    make_client(world, store=place, tags=A).create(image())
+    unknown = only(place).key
+    with open_store(place) as store:
+        store.limit("customer", Budget(cost=1))
+    prices = parse_prices('currency = "USD"\nprices = [{family = "imga", per_call = 0.25}]')
+    client = make_client(world, store=place, prices=prices)
+    client.create(image(), tags=B)
+    with pytest.raises(OverBudget, match=rf"cost is unknown \(purchase {unknown}\)") as caught:
+        client.create(image(), tags=A)
+    [remedy] = caught.value.remedies
+    assert (remedy.kind, remedy.purchase) == ("price", unknown)
+    command = f"decide --store {'URL' if '://' in place else place} {unknown} --cost AMOUNT"
+    assert f"To give a cost: muybridge {command}." in str(caught.value)
+    with open_store(place) as store:
+        store.decide_all([Choosing(unknown, None, cost=Decimal("0.5"))])
+    for _ in range(2):
+        client.create(image(), tags=A)
+    with pytest.raises(OverBudget, match="none of the limit of 1 in cost is left"):
+        client.create(image(), tags=A)
+    assert len(world.posts) == 4
+
+
+def test_sidecars_have_them(
+    make_client: MakeClient, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever saves a result, now or later, finds its tags in the store, and never makes one."""
+    state = tmp_path / "muybridge"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def saved(client: AnyClient, task: Task) -> object:
+        path = client.save(client.wait(task), tmp_path / f"{task.id}.png", sidecar=True)
+        return json.loads(path.with_name(f"{path.name}.json").read_bytes())["tags"]
+
+    untagged = make_client(world).create(image("another horse"))
+    assert saved(make_client(world), untagged) is None
+    assert not state.exists()
+    client = make_client(world, tags={"team": "film"})
+    task = client.create(image(), tags=A)
+    known = {"customer": "a", "team": "film"}
+    assert saved(client, task) == saved(make_client(world), task) == known
+    assert saved(make_client(world), untagged) is None
+    assert saved(make_client(world, store=tmp_path / "other"), task) is None
+    (state / "store.sqlite3").write_bytes(b"nonsense")
+    assert saved(make_client(world), task) is None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.purchases import Budget, Tags
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class AsyncClient(BaseClient):
@@ -61,7 +62,7 @@ class AsyncClient(BaseClient):
         budget: Budget | None = None,
         store: Store | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
         tags: Tags | None = None,
         account: str | None = None,
         transport: AsyncTransport | None = None,
@@ -96,7 +97,8 @@ class AsyncClient(BaseClient):
             prices: What requests cost, for a limit on cost and for the record.
                 None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
             dedupe: Whether identical requests of `create` and `run` share one task.
-                They then return the task of the earlier request, as `create_once` does.
+                They then return the task of the earlier request, as `create_once` does. True is
+                for those with the same tags, and "across-tags" for all, whatever their tags.
             tags: Whom or what all purchases are for, such as `{"customer": "acme"}`. They are
                 recorded, and budgets can limit each of them. They are added to those of
                 `MUYBRIDGE_TAGS`, and the tags of a call to them.
@@ -197,7 +199,7 @@ class AsyncClient(BaseClient):
         )
 
     def _outcomes(
-        self, run: FleetRun, workers: int, books: Books | None, *, dedupe: bool
+        self, run: FleetRun, workers: int, books: Books | None, *, dedupe: Dedupe
     ) -> AsyncOutcomes:
         if self._find_event_loop()[0] == "trio":
             from muybridge.drivers.trio_outcomes import TrioOutcomes

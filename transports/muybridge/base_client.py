@@ -12,15 +12,17 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Never, NoReturn, Self, TypeVar, overload
 
-from muybridge.configuration import read_books
+import attrs
+
+from muybridge.configuration import check_dedupe, read_books
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
 from muybridge.drivers.watching import Watch
 from muybridge.misplaced import missing_attribute, refuse_misplaced
-from muybridge_protocol.arguments import check_callable, check_type
+from muybridge_protocol.arguments import check_callable
 from muybridge_protocol.events import Polled
 from muybridge_protocol.families import Unlisted, check_request
 from muybridge_protocol.families.request import MediaRequest
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.operations.operation import Operation
     from muybridge_protocol.purchases import Tags
+    from muybridge_protocol.purchases.names import Dedupe
     from muybridge_protocol.rules.media import MediaReport
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
@@ -378,7 +381,7 @@ class BaseClient:
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
         tags: Tags | Sequence[Tags | None] | None = None,
         **_misplaced: Never,
     ) -> AsyncOutcomes:
@@ -402,7 +405,8 @@ class BaseClient:
                 by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the store knows from
-                earlier runs included. Each of them has its own outcome.
+                earlier runs included. Each of them has its own outcome. True is for those with the
+                same tags, and "across-tags" for all, whatever their tags.
             tags: Tags of what is bought, besides the client's: one mapping for all work, or a list
                 with one mapping, or None, for each piece of it.
 
@@ -415,7 +419,7 @@ class BaseClient:
         refuse_misplaced(self, "run_all", _misplaced)
         from muybridge.drivers.fleet_run import FleetRun
 
-        check_type("dedupe", dedupe, bool, "True or False")
+        check_dedupe(dedupe)
         books = self._named_books() if dedupe or tags else None
         run = FleetRun(
             self._calls,
@@ -871,8 +875,23 @@ class BaseClient:
         """Save a result to a path, as `download` and `save` say."""
         from muybridge.files.downloads import download
 
+        if sidecar:
+            sidecar = await self._with_tags(sidecar, source)
         saving = partial(download, path=path, sidecar=sidecar, adds_suffix=adds_suffix)
         return await self._fetch(source, saving, seconds, size_limit)
+
+    async def _with_tags(
+        self, sidecar: Literal[True] | Sidecar, source: Result | Task | str
+    ) -> Sidecar:
+        """Return what a sidecar says, with the tags under which the store has the task."""
+        from muybridge.files.sidecar import Sidecar
+
+        about = Sidecar() if sidecar is True else sidecar
+        _, task = link_of(source)
+        if about.tags is not None or task is None:
+            return about
+        known = partial(self._named_books().tags_of, task.id)
+        return attrs.evolve(about, tags=await self._driver.runtime.in_thread(known))
 
     async def _fetch(
         self,
@@ -958,7 +977,7 @@ class BaseClient:
         return self._names
 
     def _outcomes(
-        self, run: FleetRun, workers: int, books: Books | None, *, dedupe: bool
+        self, run: FleetRun, workers: int, books: Books | None, *, dedupe: Dedupe
     ) -> AsyncOutcomes:
         from muybridge.drivers.outcomes import AsyncOutcomes
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.purchases import Budget, Tags
+    from muybridge_protocol.purchases.names import Dedupe
     from muybridge_protocol.rules.media import MediaReport
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
@@ -93,7 +94,7 @@ class Client:
         budget: Budget | None = None,
         store: Store | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
         tags: Tags | None = None,
         account: str | None = None,
         transport: Transport | None = None,
@@ -128,7 +129,8 @@ class Client:
             prices: What requests cost, for a limit on cost and for the record.
                 None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
             dedupe: Whether identical requests of `create` and `run` share one task.
-                They then return the task of the earlier request, as `create_once` does.
+                They then return the task of the earlier request, as `create_once` does. True is
+                for those with the same tags, and "across-tags" for all, whatever their tags.
             tags: Whom or what all purchases are for, such as `{"customer": "acme"}`. They are
                 recorded, and budgets can limit each of them. They are added to those of
                 `MUYBRIDGE_TAGS`, and the tags of a call to them.
@@ -389,7 +391,7 @@ class Client:
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
         tags: Tags | Sequence[Tags | None] | None = None,
         **_misplaced: Never,
     ) -> Outcomes:
@@ -413,7 +415,8 @@ class Client:
                 by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the store knows from
-                earlier runs included. Each of them has its own outcome.
+                earlier runs included. Each of them has its own outcome. True is for those with the
+                same tags, and "across-tags" for all, whatever their tags.
             tags: Tags of what is bought, besides the client's: one mapping for all work, or a list
                 with one mapping, or None, for each piece of it.
 

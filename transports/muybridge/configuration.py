@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from muybridge.credentials import Credentials, HiddenKey
-from muybridge_protocol.arguments import check_type
+from muybridge_protocol.arguments import NO_TAGS, check_type
 from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.remedies import Remedy, RemedyKind
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from muybridge.purchases.booking import Books
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.purchases import Budget, Tags
+    from muybridge_protocol.purchases.names import Dedupe
 
 KEY_VARIABLE = "MUYBRIDGE_API_KEY"
 BASE_URL_VARIABLE = "MUYBRIDGE_BASE_URL"
@@ -109,7 +110,7 @@ def read_books(
     credentials: Credentials,
     *,
     prices: PriceList | None,
-    dedupe: bool,
+    dedupe: Dedupe,
     tags: Tags | None = None,
     always: bool = False,
 ) -> Books | None:
@@ -120,7 +121,7 @@ def read_books(
         store: The store or its place, or None for the default one.
         credentials: The client's.
         prices: What requests cost, or None for the prices in the file `MUYBRIDGE_PRICES`, if set.
-        dedupe: Whether identical requests join.
+        dedupe: Whether identical requests join, and whether also across tags.
         tags: The tags of all purchases, besides those of the variable `MUYBRIDGE_TAGS`.
         always: Whether something asks for it that is not among these.
 
@@ -131,7 +132,7 @@ def read_books(
         InvalidLimit: A limit of the environment cannot be read.
         TypeError: The budget is something else.
     """
-    check_type("dedupe", dedupe, bool, "True or False")
+    check_dedupe(dedupe)
     check_prices(prices)
     check_spending(budget, store)
     tags = all_tags(tags)
@@ -150,6 +151,20 @@ def read_books(
     return Books(store, budgets, credentials, prices=prices, dedupe=dedupe, tags=tags)
 
 
+def check_dedupe(dedupe: object) -> None:
+    """Check whether identical requests are to join.
+
+    Raises:
+        TypeError: It says something else.
+    """
+    if isinstance(dedupe, bool):
+        return
+    from muybridge_protocol.purchases.names import ACROSS_TAGS
+
+    if dedupe != ACROSS_TAGS:
+        check_type("dedupe", dedupe, bool, f"True, False or {ACROSS_TAGS!r}")
+
+
 def all_tags(tags: Tags | None) -> Tags:
     """Return *tags* and those of the environment, which they may replace.
 
@@ -159,11 +174,13 @@ def all_tags(tags: Tags | None) -> Tags:
     """
     said = os.environ.get(TAGS_VARIABLE)
     if tags is None and not said:
-        return {}
+        return NO_TAGS
     from muybridge_protocol.purchases import checked_tags, read_tags
 
-    usual = read_tags((one.strip() for one in said.split(",")), TAGS_VARIABLE) if said else {}
-    return {**usual, **checked_tags(tags)}
+    given = checked_tags(tags)
+    if not said:
+        return given
+    return {**read_tags((one.strip() for one in said.split(",")), TAGS_VARIABLE), **given}
 
 
 def check_spending(budget: object, store: object) -> None:

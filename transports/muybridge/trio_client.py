@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.operations.defaults import CONCURRENCY
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT
     from muybridge_protocol.purchases import Tags
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class TrioClient(AsyncClient):
@@ -27,7 +28,7 @@ class TrioClient(AsyncClient):
             concurrency: int = CONCURRENCY,
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
-            dedupe: bool = False,
+            dedupe: Dedupe = False,
             tags: Tags | Sequence[Tags | None] | None = None,
             **_misplaced: Never,
         ) -> TrioOutcomes:
@@ -40,7 +41,8 @@ class TrioClient(AsyncClient):
                 per_family: Maximum number of them per family: one number for all families, or a
                     mapping by name.
                 timeout: Seconds to wait for each task, an hour by default; None for no limit.
-                dedupe: Whether identical requests share one task.
+                dedupe: Whether identical requests share one task: those with the same tags, or
+                    "across-tags".
                 tags: Tags of what is bought: one mapping for all work, or a list with one mapping,
                     or None, for each piece of it.
             """

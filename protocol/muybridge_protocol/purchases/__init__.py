@@ -34,10 +34,11 @@ armed, accepted, ambiguous or abandoned: as long as it does, nobody else buys un
 
 **Budgets are sums by tag and day.** A purchase counts on the day in UTC on which it was armed,
 under each of its tags and under `EVERYTHING`. An amount may be unknown, which is not zero: it
-blocks the budgets of its measure and tags until a person gives the amount. A stored budget that
-counts only from some moment on has a sum of its own, and each purchase that was armed since is
-marked as counting there. No clock says which those are: one that was set back would let purchases
-escape it.
+blocks the budgets of its measure and tags until a person gives the amount. A budget for a key
+alone has a sum for each value of that key, and a purchase without the key does not fit into it. A
+stored budget that counts only from some moment on has a sum of its own, and each purchase that was
+armed since is marked as counting there. No clock says which those are: one that was set back would
+let purchases escape it.
 
 **An item of a batch is work, and follows its last purchase** (`followed`). It is never judged a
 second time.
@@ -72,6 +73,7 @@ from muybridge_protocol.purchases.budget import (
     Number,
     Period,
     StoredBudget,
+    TagMissing,
     read_budget,
     written_budget,
 )
@@ -140,6 +142,7 @@ __all__ = [
     "State",
     "StoredBudget",
     "Sums",
+    "TagMissing",
     "Tags",
     "all_countable",
     "amounts_of",

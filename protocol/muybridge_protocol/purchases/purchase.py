@@ -11,6 +11,7 @@ import attrs
 from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.purchases.amounts import Amounts, Measure, countable
+from muybridge_protocol.purchases.names import ONCE
 from muybridge_protocol.purchases.states import (
     AFTER_CHOICE,
     AFTER_NEWS,
@@ -150,7 +151,7 @@ class Purchase:
     def once(self) -> str | None:
         """The name that the caller of `create_once` gave, or None."""
         kind, _, name = (self.name or "").partition(" ")
-        return name if kind == "once" else None
+        return name if kind == ONCE else None
 
     @property
     def counted_under(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from muybridge.credentials import Credentials
 from muybridge.purchases import Budget, open_store
 from muybridge_protocol.purchases import read_tags
 from muybridge_protocol.purchases.budget import Period
+from muybridge_protocol.purchases.tags import OwnTags
 
 _EVER: Final = "ever"
 _PERIODS: Final = (*get_args(Period), _EVER)
@@ -77,7 +78,7 @@ def mcp(invocation: Invocation, *, per: str, tag: str | None, folder: Path | Non
     from muybridge.mcp import Folder, Setup, serve_stdio
 
     budget = _budget(invocation, per)
-    tags = None if tag is None else read_tags([tag], "--tag")
+    tags = OwnTags(via="mcp") if tag is None else read_tags([tag], "--tag")
     with ExitStack() as stack:
         connection, spending = invocation.connection, invocation.spending
         settings: dict[str, Any] = connection.settings(stack, text=False)
@@ -94,7 +95,7 @@ def mcp(invocation: Invocation, *, per: str, tag: str | None, folder: Path | Non
             setup = Setup(
                 client=client, store=store, credentials=_credentials(settings),
                 folder=Folder(_folder() if folder is None else folder), budget=budget,
-                prices=prices, **({"tags": tags} if tags else {}),
+                prices=prices, tags=tags,
             )  # fmt: skip
         except ValueError as error:
             raise click.UsageError(f"--tag {tag}: {error}") from None

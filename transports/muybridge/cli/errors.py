@@ -119,6 +119,8 @@ def in_command(remedy: Remedy) -> str:
             return f"send the file all the same with {option}"
         case RemedyKind.ALLOW:
             return f"{ANYWAY[remedy.action]}use {option}"
+        case RemedyKind.TAG:
+            return shlex.join(["give", "--tag", f"{remedy.option}=VALUE"])
         case RemedyKind.UNLIST:
             return f"{option} sends another on purpose"
         case RemedyKind.WAIT:

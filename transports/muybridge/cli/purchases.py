@@ -57,7 +57,7 @@ _CHOICES: Final = "--adopt TASK, --abandon, --release, --resubmit"
 def spent(invocation: Invocation, *, by: str) -> None:
     """Show what was spent, by day, family and model.
 
-    Only requests with a limit, a store, a name (once) or dedupe are recorded and so counted here.
+    Only requests with a limit, a store, tags, a name (once) or dedupe are recorded, and so counted.
     Requests that are on their way are shown as reserved. Those that may have been accepted are
     ambiguous, and count as spent until you decide (`muybridge undecided`). Days are UTC.
 
@@ -165,8 +165,13 @@ def _show_purchases(invocation: Invocation, store: Store) -> None:
 
 @click.command(params=[JSON, STORE])
 @click.option("--csv", is_flag=True, help="Print a table to fill in, for decide --from.")
+@click.option(
+    "--unpriced",
+    is_flag=True,
+    help="List requests whose cost is unknown instead: they block limits on cost.",
+)
 @pass_invocation
-def undecided(invocation: Invocation, *, csv: bool) -> None:
+def undecided(invocation: Invocation, *, csv: bool, unpriced: bool) -> None:
     """List the requests that may have been accepted and need your decision.
 
     They count as spent, and are not sent again, until you decide. Look at your account for a task
@@ -174,22 +179,38 @@ def undecided(invocation: Invocation, *, csv: bool) -> None:
     columns decision (adopt, abandon, release or resubmit), task and cost. Fill them in, then run
     `muybridge decide --from FILE`.
 
+    With --unpriced, list the requests whose cost is unknown: `muybridge decide KEY --cost AMOUNT`,
+    or the same table, gives it.
+
     With --json: {ok, store, undecided: [{key, time, account, family, model, tier, state, once,
     tags, reason, candidate_id, task_id, late_task_id, amounts}]}.
     """
     if csv and invocation.presentation.json:
         raise click.UsageError("give one of --csv and --json")
     with invocation.spending.open_store() as store:
-        found = decisions.undecided(store)
+        found = decisions.unpriced(store) if unpriced else decisions.undecided(store)
         if csv:
             click.echo(decisions.decision_table(found).encode(), nl=False)
         elif invocation.presentation.json:
             records = [purchase_record(one) for one in found]
             document({"ok": True, "store": store.place, "undecided": records})
-        elif found:
-            _show_undecided(store, found)
+        elif not found:
+            nothing = "no request without a cost" if unpriced else "nothing to decide"
+            say(f"{nothing} in {store.place}; {RECORDED}")
+        elif unpriced:
+            _show_unpriced(store, found)
         else:
-            say(f"nothing to decide in {store.place}; {RECORDED}")
+            _show_undecided(store, found)
+
+
+def _show_unpriced(store: Store, found: Sequence[Purchase]) -> None:
+    rows = table("Key", "Time (UTC)", "Request", "State")
+    rows.columns[0].no_wrap = rows.columns[1].no_wrap = True
+    for one in found:
+        rows.add_row(one.key, short_time(one.armed_at), request_of(one), str(one.state))
+    show([rows])
+    words = shlex.join(["muybridge", "decide", *store_words(store)])
+    say(f"to give what one has cost: {words} KEY --cost AMOUNT")
 
 
 def _show_undecided(store: Store, found: Sequence[Purchase]) -> None:

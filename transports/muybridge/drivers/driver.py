@@ -40,6 +40,7 @@ from muybridge.drivers.notes import (
 from muybridge.signals import hide_frames, hold_interrupts
 from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import Fetch, Operation, Send, Settled, Wait
@@ -79,16 +80,16 @@ class Driver:
     next_polls: NextPolls
     books: Books | None = None
 
-    def booking(self, operation: Operation[Any], tags: Tags | None = None) -> Booking | None:
+    def booking(self, operation: Operation[Any], tags: Tags = NO_TAGS) -> Booking | None:
         """Return what books *operation* under *tags*, or None if nothing does."""
         if self.books is None:
             return None
-        return self.books.booking(operation, self.runtime, tags=tags or {})
+        return self.books.booking(operation, self.runtime, tags=tags)
 
     @property
     def tags(self) -> Tags:
         """The tags of every purchase."""
-        return {} if self.books is None else self.books.tags
+        return NO_TAGS if self.books is None else self.books.tags
 
     async def finish(
         self,

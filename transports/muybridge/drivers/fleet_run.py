@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.notes import accepted
-from muybridge_protocol.arguments import check_type
+from muybridge_protocol.arguments import NO_TAGS, check_type
 from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -75,7 +75,7 @@ class FleetRun:
         now: float,
         wall: float,
         tags: Tags | Sequence[Tags | None] | None = None,
-        common: Tags | None = None,
+        common: Tags = NO_TAGS,
     ) -> None:
         check_wait_of_create(timeout)
         limits = per_family.values() if isinstance(per_family, Mapping) else (per_family,)
@@ -114,7 +114,7 @@ class FleetRun:
             )
         check_type("work", work, Iterable, "a list of requests and tasks")
         work = [*work]
-        self._common = {} if common is None else common
+        self._common = common
         self._tags = None if tags is None else _read_tags(tags, len(work))
         reasons: dict[str, None] = {}
         for number, item in enumerate(work):

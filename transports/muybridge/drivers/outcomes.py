@@ -21,6 +21,7 @@ from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class AsyncOutcomes:
@@ -44,11 +45,11 @@ class AsyncOutcomes:
         workers: int,
         books: Books | None = None,
         *,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
     ) -> None:
         self._run = run
         self._driver = driver if books is None else attrs.evolve(driver, books=books)
-        self._joins = dedupe
+        self._dedupe: Dedupe = dedupe
         """Whether identical requests join one task."""
         # One more than may send, which schedules.
         self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
@@ -187,7 +188,7 @@ class AsyncOutcomes:
     async def _exchange(self, sent: Dispatch[int]) -> None:
         runtime = self._driver.runtime
         booking: Booking | None = None
-        if self._joins and sent.request.paid:
+        if self._dedupe and sent.request.paid:
             booking = await self._join(sent)
             if booking is None:
                 return
@@ -214,7 +215,9 @@ class AsyncOutcomes:
         with self._team.lock:
             create = self._run.fleet.operation_of(sent.ticket)
         try:
-            found = await join(self._driver, create, self._run.tags_of(sent.key))
+            found = await join(
+                self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe
+            )
         except BaseException as error:
             with self._team.lock:
                 self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())

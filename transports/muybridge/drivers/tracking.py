@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +15,7 @@ import attrs
 
 from muybridge.drivers.listeners import SilentTracker, find_log
 from muybridge.signals import ignoring_errors
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
     Ambiguous,
@@ -60,7 +60,6 @@ _numbers = itertools.count(1)
 _MODEL = re.compile(r"/v1/models/([^/:]+(?::[^/:]+)*):(?:streamG|g)enerateContent\Z")
 _BROKEN_OFF = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERRUPTED)
 """Reported for an exchange that an unrelated exception interrupted: it may have been sent."""
-_NO_TAGS: Mapping[str, str] = MappingProxyType({})
 _LIMIT = 200
 """Most characters of a name that are reported."""
 
@@ -273,7 +272,7 @@ def track_work(
     work: MediaRequest | Task,
     place: int | None,
     now: Callable[[], float],
-    tags: Mapping[str, str] = _NO_TAGS,
+    tags: Mapping[str, str] = NO_TAGS,
 ) -> Tracker:
     """Return the tracker of the first call for a piece of *work* of a run.
 

@@ -16,7 +16,7 @@ import json
 import os
 import pathlib
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeGuard
 
@@ -49,11 +49,13 @@ class Sidecar:
         request: The request of the task, for its digest, or None.
         task: The task as it was created, for its times, or None.
         prompt: Whether to write the request's prompt as well.
+        tags: The tags of the task's purchase, or None for those that the client's store has.
     """
 
     request: MediaRequest | None = None
     task: Task | None = None
     prompt: bool = False
+    tags: Mapping[str, str] | None = None
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -176,6 +178,7 @@ def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> 
         "task": fact("id"),
         "family": fact("family") if request is None else request.family.name,
         "model": fact("requested_model") or fact("model"),
+        "tags": None if about.tags is None else dict(about.tags),
         "request_sha256": None,
         "created": fact("created"),
         "submitted_at": fact("submitted_at"),

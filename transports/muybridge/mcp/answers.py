@@ -7,6 +7,7 @@ can tell them from what this server says. Each answer is searched for the API ke
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Iterable
 from typing import Any, Final
@@ -28,6 +29,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.records.json import JsonObject, readable
 from muybridge_protocol.remedies import Remedy, RemedyKind, in_all_faces
 
+_log = logging.getLogger(__name__)
 SERVICE_LIMIT: Final = 300
 """Longest text of the service in an answer, in characters."""
 MESSAGE_LIMIT: Final = 2_000
@@ -95,6 +97,7 @@ def refused(error: Exception) -> Answer:
         case OSError():
             return _failed("FileError", f"{error.strerror or 'The file system failed'}.")
         case _:
+            _log.error("a tool failed", exc_info=error)
             return _failed("Defect", _DEFECT, charged="perhaps")
 
 

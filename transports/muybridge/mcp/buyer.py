@@ -14,7 +14,7 @@ From the first byte on, the call runs in a thread to its end, whoever is cancell
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakValueDictionary
@@ -84,6 +84,7 @@ class Setup:
         tags: The one tag of the purchases.
         budget: The budget that was given at the start, which the store keeps for the tag, or None.
         prices: What requests cost, or None if that is not known.
+        wall: Returns Unix seconds.
     """
 
     client: Client
@@ -93,6 +94,7 @@ class Setup:
     tags: Tags = VIA
     budget: Budget | None = None
     prices: PriceList | None = None
+    wall: Callable[[], float] = time.time
 
     def __attrs_post_init__(self) -> None:
         check_once(_name(self.tag, "family", "0" * 64, 10**6))  # the tag may be too long
@@ -107,7 +109,7 @@ class Setup:
 
     def bought(self, task_id: str) -> Purchase | None:
         """Return the purchase that has a task, or None."""
-        return self.store.with_task(self.account, task_id)
+        return self.store.bought(self.account, task_id)
 
     @property
     def account(self) -> str:
@@ -212,8 +214,8 @@ class Buyer:
             task = task_of(purchase, setup.store)
         except CreateAmbiguous as error:
             return ambiguous(error, setup.store, purchase)
-        state, why, result = _state_of(setup.client, task)
-        age = max(0, round(time.time() - purchase.armed_at))
+        state, why, result = _state_of(setup, task)
+        age = max(0, round(setup.wall() - purchase.armed_at))
         facts: JsonObject = {
             "sent": False,
             "joined": True,
@@ -257,10 +259,10 @@ def _bought_record(task: Task) -> JsonObject:
     }
 
 
-def _state_of(client: Client, task: Task) -> tuple[str, str | None, Result | None]:
+def _state_of(setup: Setup, task: Task) -> tuple[str, str | None, Result | None]:
     """Return a task's state, why it is of no use any more, or None, and its record if known."""
     try:
-        records = cast("Generator[Result]", client.watch(task, timeout=_LOOK))
+        records = cast("Generator[Result]", setup.client.watch(task, timeout=_LOOK))
         with closing(records):
             result = next(records)
     except (ResultExpired, TaskNotFound):
@@ -270,7 +272,7 @@ def _state_of(client: Client, task: Task) -> tuple[str, str | None, Result | Non
     state = str(result.status)
     if state in {Status.FAILED, Status.CANCELLED}:
         return state, f"it has ended without a result ({state})", result
-    if result.expires_at is not None and result.expires_at <= time.time():
+    if result.expires_at is not None and result.expires_at <= setup.wall():
         return "expired", "the link to its result has expired", result
     return state, None, result
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -36,7 +37,8 @@ from muybridge_protocol.families.examples import smallest_example
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.identifiers import shown_id
-from muybridge_protocol.purchases import Purchase, amounts_of
+from muybridge_protocol.purchases import EVERYTHING, Amounts, Measure, Purchase, amounts_of
+from muybridge_protocol.purchases.tags import is_key
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import JsonObject, readable
 from muybridge_protocol.records.tasks import Result, Task, as_task
@@ -53,6 +55,7 @@ _MOST_WAITS: Final = 16
 _LARGEST_CALL: Final = 4 * MEBIBYTE
 _LONGEST_TOKEN: Final = 20_000
 _MOST_ROWS: Final = 50
+_NOTHING: Final[Amounts] = dict.fromkeys(Measure, Decimal(0))
 _OWN_FIELDS: Final = ("extra", "unlisted_model", "allow_inline")
 _KINDS: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "object": (dict,),
@@ -253,9 +256,9 @@ class Tools:
             "tag": setup.tag,
             "spent": rows[-_MOST_ROWS:],
             "budgets": [
-                _usage_record(one)
+                _usage_record(one, setup.tag)
                 for one in spending.budgets(setup.store)
-                if one.stored.tag == setup.tag
+                if one.stored.tag in {setup.tag, key, EVERYTHING}
             ],
         })  # fmt: skip
 
@@ -314,10 +317,13 @@ class Tools:
             raise Refusal(problems_of(error.problems)) from None
 
 
-def _usage_record(used: spending.Usage) -> JsonObject:
-    record: JsonObject = {"per": used.stored.budget.per}
-    for measure, limit in used.stored.budget.limits.items():
-        spent = used.spent[measure]
+def _usage_record(used: spending.Usage, tag: str) -> JsonObject:
+    stored = used.stored
+    # Of a budget for a key, only what counts under the tag of this server concerns it.
+    amounts = used.spent.get(tag if is_key(stored.tag) else stored.tag, _NOTHING)
+    record: JsonObject = {"tag": stored.tag or None, "per": stored.budget.per}
+    for measure, limit in stored.budget.limits.items():
+        spent = amounts[measure]
         record[str(measure)] = {
             "limit": plain(limit),
             "spent": "unknown" if spent is None else plain(spent),

@@ -24,7 +24,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -37,6 +36,7 @@ from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
 from muybridge.purchases.store import Store
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
@@ -55,13 +55,14 @@ from muybridge_protocol.purchases import (
     amounts_of,
     judged,
     labels_of,
+    tags_in,
 )
+from muybridge_protocol.purchases.names import Dedupe
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 T = TypeVar("T")
 
-NO_TAGS: Final[Tags] = MappingProxyType({})
 _LONGEST_NAME: Final = 200
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
@@ -79,7 +80,7 @@ class Books:
         budgets: What must not be exceeded.
         credentials: The client's.
         prices: What requests cost, or None if that is not known.
-        dedupe: Whether identical requests join.
+        dedupe: Whether identical requests join, and whether also across tags.
         tags: The tags of every purchase, which were checked.
     """
 
@@ -90,12 +91,12 @@ class Books:
         credentials: Credentials,
         *,
         prices: PriceList | None = None,
-        dedupe: bool,
+        dedupe: Dedupe,
         tags: Tags = NO_TAGS,
     ) -> None:
         self.prices = prices
         self.tags: Tags = tags
-        self.dedupe: bool = dedupe
+        self.dedupe: Dedupe = dedupe
         self._owns_store = not isinstance(store, Store)
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
@@ -152,6 +153,17 @@ class Books:
         if found is not None and found.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
         return found
+
+    def tags_of(self, task: str) -> Tags | None:
+        """Return the tags of the purchase of *task*, or None if the store does not know it.
+
+        Nothing is created, and a store that cannot be used knows nothing.
+        """
+        with suppress(StoreUnusable):
+            if self.store.database.exists():
+                found = self.store.bought(self.account, task)
+                return None if found is None else tags_in(found.tags)
+        return None
 
     def close(self) -> None:
         """Close the store, unless it was given as one."""
@@ -220,7 +232,11 @@ class Booking:
             await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
         except Exceeded as error:
             return TransportFailure(
-                phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
+                phase=Phase.CONNECT,
+                sent=False,
+                reason=Reason.OVER_BUDGET,
+                detail=str(error),
+                remedies=error.remedies,
             )
         except GeneratorExit:  # the coroutine is closed: nothing can be awaited
             raise

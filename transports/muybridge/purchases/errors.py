@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from muybridge_protocol.errors import LocalError, MuybridgeError
 from muybridge_protocol.purchases import CannotDecide, Purchase
+from muybridge_protocol.remedies import Remedy
 
 
 class StoreUnusable(MuybridgeError):
@@ -39,7 +40,16 @@ class NameHeld(Exception):
 
 
 class Exceeded(Exception):
-    """A request does not fit into a budget. The message says which limit, and how much is left."""
+    """A request does not fit into a budget. The message says which limit, and how much is left.
+
+    Args:
+        message: The message.
+        remedies: What to do, as data.
+    """
+
+    def __init__(self, message: str, remedies: tuple[Remedy, ...] = ()) -> None:
+        super().__init__(message)
+        self.remedies: tuple[Remedy, ...] = remedies
 
 
 class Lost(Exception):

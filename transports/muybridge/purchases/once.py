@@ -12,10 +12,12 @@ from muybridge.purchases.booking import Books
 from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import NameHeld, OnceUnderWay
 from muybridge.purchases.store import Store
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
-from muybridge_protocol.purchases import Purchase, State, Tags
+from muybridge_protocol.purchases import Purchase, State, Tags, labels_of
+from muybridge_protocol.purchases.names import ACROSS_TAGS, ONCE, Dedupe, Identity
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
@@ -55,9 +57,9 @@ async def create_once(
     """
     runtime = driver.runtime
     calls.create(request, now=runtime.now(), wall=runtime.wall())  # raises if it is not valid
-    name, digest = name_of_identical(request)
+    name, digest = name_of_identical(request, {**books.tags, **tags}, dedupe=books.dedupe)
     if once is not None:
-        name = f"once {once}"  # no two kinds of names are the same
+        name = f"{ONCE} {once}"  # no two kinds of names are the same
     deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
     while True:
         found = await runtime.in_thread(partial(books.named, name, digest))
@@ -81,10 +83,20 @@ async def create_once(
         await runtime.sleep_until(runtime.now() + _PAUSE)
 
 
-def name_of_identical(request: MediaRequest) -> tuple[str, str]:
-    """Return the name that requests like *request* share in the store, and their digest."""
+def name_of_identical(
+    request: MediaRequest, tags: Tags = NO_TAGS, *, dedupe: Dedupe = True
+) -> tuple[str, str]:
+    """Return the name that requests like *request* share in the store, and their digest.
+
+    Args:
+        request: The request.
+        tags: All of its tags.
+        dedupe: Whether it joins across tags.
+    """
     digest = f"{request.family.name} {request.digest()}"
-    return f"same {digest}", digest
+    across = dedupe == ACROSS_TAGS
+    identity = Identity(digest) if across else Identity.of(digest, labels_of(tags))
+    return identity.name, digest
 
 
 def task_of(purchase: Purchase, store: Store) -> Task:
