@@ -19,7 +19,7 @@ import anyio
 import pytest
 from mcp.client.client import Client as Host
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitRequestParams, ElicitResult
+from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 
 from agents.hosts import HORSE, Person, command, error, facts, horse, hosted, serving
 from agents.relay import Relay
@@ -216,13 +216,13 @@ async def test_the_key_is_in_no_answer(tmp_path: Path, mode: str) -> None:
     assert facts(results[-1])["error"]["type"] == "Unauthorized"
 
 
-@pytest.mark.parametrize("answer", ["late", "no", "garbage", "cancel", "decline"])
+@pytest.mark.parametrize("answer", ["late", "no", "garbage", "cancel", "decline", "error"])
 async def test_consents_that_are_none(relay: Relay, tmp_path: Path, answer: str) -> None:
     """Only a yes to this very question counts. A late answer to a cancelled call sends nothing."""
     asked = anyio.Event()
     late = anyio.Event()
 
-    async def respond(context: Any, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001  the SDK passes them
+    async def respond(context: Any, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG001  the SDK passes them
         asked.set()
         match answer:
             case "late":
@@ -233,6 +233,8 @@ async def test_consents_that_are_none(relay: Relay, tmp_path: Path, answer: str)
                 return ElicitResult(action="accept", content={"spend": False})
             case "garbage":
                 return ElicitResult(action="accept", content={"spend": "true", "x": [HUGE[:9]]})
+            case "error":
+                return ErrorData(code=-1, message="There is nobody to ask.")
             case "cancel":
                 return ElicitResult(action="cancel", content={"spend": True})
             case _:
@@ -240,7 +242,10 @@ async def test_consents_that_are_none(relay: Relay, tmp_path: Path, answer: str)
 
     with serving(relay, tmp_path) as server:
         async with Host(server, mode="legacy", elicitation_callback=respond) as host:
-            if answer != "late":
+            if answer == "error":
+                said = error(await host.call_tool("generate", HORSE))
+                assert "could not ask the person" in said
+            elif answer != "late":
                 said = facts(await host.call_tool("generate", HORSE))
                 assert said["state"] == "declined"
             else:
@@ -325,6 +330,25 @@ async def test_many_at_once(relay: Relay, tmp_path: Path, mode: str) -> None:
     assert len({one["task"] for one in made}) == 6
     assert relay.most == 2  # the same body with the numbers 1 and 2
     assert relay.creates == 6
+
+
+async def test_many_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, and however long they want to wait, each returns in time."""
+    monkeypatch.setattr("muybridge.mcp.tools.LONGEST_WAIT", 1.0)
+    with Relay(speed=1) as relay:
+        async with hosted(relay, tmp_path, budget=Budget(creates=1)) as host:
+            token = facts(await host.call_tool("generate", HORSE))["token"]
+            said: list[bool] = []
+
+            async def wait() -> None:
+                result = await host.call_tool("wait", {"token": token, "seconds": 10_000})
+                said.append(facts(result)["done"])
+
+            with anyio.fail_after(30):  # each after the other would take 100 seconds
+                async with anyio.create_task_group() as group:
+                    for _ in range(100):
+                        group.start_soon(wait)
+    assert said == [False] * 100
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

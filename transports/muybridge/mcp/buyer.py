@@ -62,8 +62,8 @@ VIA: Final[Tags] = OwnTags(via="mcp")
 _LOOK: Final = 5.0
 """Seconds in which a joined task's state is looked up."""
 _PAUSE: Final = 0.5
-_UNDER_WAY: Final = 90.0
-"""Seconds to wait for somebody else who is sending the same request."""
+_UNDER_WAY: Final = 40.0
+"""Seconds to wait for somebody else who is sending the same request: hosts give up after 60."""
 _SHOWN_PROMPT: Final = 300
 _NO_LEAVE: Final = (
     "Nothing was sent. This request costs money, and there is no leave for it: the host cannot ask "

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import attrs
 from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolRequestParams,
     ElicitRequest,
@@ -26,6 +27,7 @@ from mcp_types import (
 )
 from mcp_types.version import is_version_at_least
 
+from muybridge.mcp.answers import Refusal
 from muybridge_protocol.records.json import JsonObject, read_object
 
 Context = ServerRequestContext[Any, Any]
@@ -91,12 +93,20 @@ class Consents:
             call: The call, whose host can ask.
             question: What the person reads.
             subject: What the answer covers.
+
+        Raises:
+            Refusal: The host could not ask.
         """
         if call.asks_in_results:
             return self._ask_in_result(call, question, subject)
-        answer = await call.context.session.elicit_form(
-            question, dict(_FORM), related_request_id=call.context.request_id
-        )
+        try:
+            answer = await call.context.session.elicit_form(
+                question, dict(_FORM), related_request_id=call.context.request_id
+            )
+        except (MCPError, ValueError):  # an answer that is none is a ValueError
+            raise Refusal(
+                "Nothing was sent: the host could not ask the person whether to pay for it."
+            ) from None
         return _is_yes(answer)
 
     def _ask_in_result(self, call: Call, question: str, subject: str) -> bool | InputRequiredResult:

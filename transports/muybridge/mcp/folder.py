@@ -132,7 +132,8 @@ class Folder:
         return path.read_bytes(), _type_of(path)
 
     def _results(self) -> Iterator[Path]:
-        return (path for path in self.root.rglob("*") if media_of_suffix(path.name))
+        found = (path for path in self.root.rglob("*") if media_of_suffix(path.name))
+        return (path for path in found if path.is_file())
 
     def _described(self, path: Path) -> dict[str, Any]:
         return {
