@@ -21,7 +21,7 @@ from mcp.client.client import Client as Host
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 
-from agents.hosts import HORSE, Person, command, error, facts, horse, hosted, serving
+from agents.hosts import HORSE, MODES, Person, command, error, facts, horse, hosted, serving
 from agents.relay import Relay
 from muybridge import Budget
 from muybridge.local import LocalService
@@ -417,42 +417,57 @@ async def test_the_host_hangs_up_while_a_create_is_under_way(relay: Relay, tmp_p
     assert relay.creates == 1
 
 
+@pytest.mark.parametrize("leave", ["budget", "consent"])
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_a_wild_host(tmp_path: Path, seed: int) -> None:
+async def test_a_wild_host(tmp_path: Path, seed: int, leave: str) -> None:
     """It replays, cancels, restarts and asks at random. Nothing is bought twice, or over budget."""
     chance = random.Random(seed)  # noqa: S311  it only has to repeat
-    budget = Budget(creates=8, calls=3, per="day")
-    sent: Counter[str] = Counter()
+    consents = 0
+    answers: Counter[str] = Counter()
+
+    async def respond(context: Any, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001  the SDK passes them
+        nonlocal consents
+        await anyio.sleep(chance.choice((0, 0, 0.05)))
+        says_yes = chance.random() < 0.7
+        consents += says_yes
+        return ElicitResult(action="accept", content={"spend": says_yes})
+
+    async def wild(relay: Relay, host: Host) -> None:
+        prompt = f"horse {chance.randrange(4)}"
+        given = horse(prompt, again=chance.randint(1, 3))
+        relay.loses = chance.random() < 0.15
+        with anyio.move_on_after(chance.choice((0, 0.01, 0.05, 5))):
+            for _ in range(2):
+                said = facts(await host.call_tool("generate", given))
+                answers[str(said.get("state", "refused"))] += 1
+        with anyio.move_on_after(chance.choice((0, 0.05, 5))):
+            await host.call_tool("text", {"model": "textg-2.5-pro", "prompt": prompt})
+
+    budget = Budget(creates=8, calls=3, per="day") if leave == "budget" else None
     with Relay() as relay:
         for _ in range(4):
-            async with (
-                hosted(relay, tmp_path, chance.choice(("auto", "legacy")), budget=budget) as host,
-                anyio.create_task_group() as group,
-            ):
-
-                async def wild(host: Host) -> None:
-                    prompt = f"horse {chance.randrange(4)}"
-                    given = horse(prompt, again=chance.randint(1, 3))
-                    relay.loses = chance.random() < 0.15
-                    with anyio.move_on_after(chance.choice((0, 0.01, 0.05, 5))):
-                        for _ in range(2):
-                            result = await host.call_tool("generate", given)
-                            sent[str(facts(result).get("state", "error"))] += 1
-                    with anyio.move_on_after(chance.choice((0, 0.05, 5))):
-                        asked = {"model": "textg-2.5-pro", "prompt": prompt}
-                        await host.call_tool("text", asked)
-
-                for _ in range(10):
-                    group.start_soon(wild, host)
-        assert relay.creates <= 8
-        assert relay.texts <= 3
-        assert relay.most <= 3  # a body with each of three numbers
+            mode = chance.choice(MODES)
+            with serving(relay, tmp_path, budget=budget) as server:
+                async with (
+                    Host(server, mode=mode, elicitation_callback=respond) as host,
+                    anyio.create_task_group() as group,
+                ):
+                    for _ in range(10):
+                        group.start_soon(wild, relay, host)
         bought = purchases_at(tmp_path / "store.sqlite3")
+        print(  # noqa: T201  the counts, for whoever wants to see them
+            f"seed {seed}, {leave}: the service was given {relay.creates} creates and "
+            f"{relay.texts} texts, each body at most {relay.most} times; {consents} consents; "
+            f"answers {dict(answers)}"
+        )
         names = Counter(one.once for one in bought if one.once and one.is_spent)
         assert max(names.values()) == 1
+        assert relay.most <= 3  # a body with each of three numbers
         creates = [one for one in bought if one.family == "imgb" and one.is_spent]
         assert len(creates) == relay.creates
-    assert sent
+        assert relay.creates <= (8 if budget else consents)
+        assert relay.texts <= (3 if budget else 0)
+        assert not consents or not budget
 
 
 def test_the_service_is_what_counts() -> None:
