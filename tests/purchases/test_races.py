@@ -179,15 +179,13 @@ def test_tags_and_budgets(
             moments = ("before the commit", "after the commit")
             deaths = [(chance.choice(moments), chance.randint(1, 60)) for _ in deaths]
             deaths[number % PROCESSES] = None
-        with ThreadPoolExecutor(PROCESSES) as pool:
-            ended = [*pool.map(
-                lambda one: one[1].run(**order, most=2, seed=one[0], dies=one[2]),
-                zip(range(number, 99, 9), nurseries, deaths, strict=False),
-            )]  # fmt: skip
-        for one in ended:
-            assert isinstance(one, dict) or one == -signal.SIGKILL, one
-            killed += one == -signal.SIGKILL
-            told.update(cast("dict[str, int]", one) if isinstance(one, dict) else {})
+        for seed, (nursery, dying) in enumerate(zip(nurseries, deaths, strict=True)):
+            nursery.start(**order, most=2, seed=9 * number + seed, dies=dying)
+        for nursery in nurseries:
+            ended = nursery.wait()
+            assert isinstance(ended, dict) or ended == -signal.SIGKILL, ended
+            killed += ended == -signal.SIGKILL
+            told.update(cast("dict[str, int]", ended) if isinstance(ended, dict) else {})
         let_time_pass(store)
     assert (killed > 0) == dies
     assert dies or told["lacking"] > 0

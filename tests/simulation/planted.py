@@ -112,13 +112,13 @@ _store_arm: Final[Any] = Store.arm
 _verdict_of_item: Final[Any] = journaled_create.verdict
 
 
-async def _create_until_it_works(self: Any, request: Any, *arguments: Any) -> Any:
+async def _create_until_it_works(self: Any, request: Any, *arguments: Any, **more: Any) -> Any:
     for _ in range(2):
         try:
-            return await _create(self, request, *arguments)
+            return await _create(self, request, *arguments, **more)
         except ServiceError:
             pass
-    return await _create(self, request, *arguments)
+    return await _create(self, request, *arguments, **more)
 
 
 def _with_resets_unsent(self: Any, error: Exception) -> Any:
@@ -156,9 +156,9 @@ def _summed_up_before(self: Any, order: Any, *, budgets: Sequence[Budget], **mor
     _store_arm(self, order, **more)
 
 
-def _one_more(self: Any, wanted: Any, spent: Any) -> Any:
-    creates = spent[Measure.CREATES]
-    return _exceeded_by(self, wanted, {**spent, Measure.CREATES: max(Decimal(0), creates - 1)})
+def _one_more(self: Any, wanted: Any, spent: Any, *more: Any) -> Any:
+    creates = max(Decimal(0), spent[Measure.CREATES] - 1)
+    return _exceeded_by(self, wanted, {**spent, Measure.CREATES: creates}, *more)
 
 
 def _concluded_now_or_never(self: Any, *arguments: Any, **facts: Any) -> Any:

@@ -124,12 +124,13 @@ class Invocation:
             more: Further arguments of the client.
         """
         connection, spending = self.connection, self.spending
+        tags = spending.read_tags()
         settings: dict[str, Any] = {
             **connection.settings(stack, text=text),
             "budget": None if connection.local else spending.read_budget(),
             "store": None if connection.local else spending.store,
             "prices": spending.read_prices(),
-            "tags": spending.read_tags(),
+            "tags": None if connection.local else tags,
         }
         return open_client(stack, **(settings | more))
 
