@@ -21,6 +21,7 @@ COSTS = {
     "muybridge.batch.postgres": "an extra: psycopg",
     "muybridge.batch.results.places.s3": "an extra: obstore",
     "muybridge.local": "an extra: hypercorn, Pillow and PyAV",
+    "muybridge.mcp": "an extra: mcp",
     "muybridge.drivers.on_asyncio": "its users alone need asyncio",
     "muybridge.drivers.on_trio": "its users alone need trio",
     "muybridge.drivers.trio_outcomes": "its users alone need trio",

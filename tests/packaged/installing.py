@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-EVERYTHING = "celery,httpx2,local,otel,postgres,s3,testing"
+EVERYTHING = "celery,httpx2,local,mcp,otel,postgres,s3,testing"
 FOR_OURSELVES = {"dev", "bench", "interop", "neighbours", "docs", "browser", "queues"}
 FOR_USERS = sorted(set(PROJECT["optional-dependencies"]) - FOR_OURSELVES)
 EXTRAS = ["", *FOR_USERS, EVERYTHING]

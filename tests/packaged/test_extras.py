@@ -197,6 +197,19 @@ def test_with_s3(environments: Environments) -> None:
     assert told == "s3://studio/horses at 127.0.0.1:1\n"
 
 
+def test_with_mcp(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
+    """A host starts the server by its command, and has a picture made; the skill is there, too."""
+    environment = environments.get("mcp")
+    settings = {**service, "MUYBRIDGE_STORE": str(tmp_path / "store.sqlite3")}
+    program = str(environment.command("muybridge"))
+    told = environment.run(JOBS / "with_mcp.py", program, str(tmp_path), **settings)
+    assert Path(told.strip()).read_bytes().startswith(PNG)
+    assert succeed([program, "skill"]).startswith("---\nname: muybridge\n")
+    without = run([environments.get("").command("muybridge"), "mcp"])
+    assert without.returncode == 2
+    assert 'pip install "muybridge[mcp]"' in without.stderr
+
+
 @pytest.mark.parametrize(("page", "begin"), [("docs", b"<!doctype html>"), ("openapi.json", b"{")])
 def test_with_local(page: str, begin: bytes, service: dict[str, str]) -> None:
     """The service runs, and has its data files; the other tests here are its clients."""

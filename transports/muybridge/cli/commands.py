@@ -49,6 +49,8 @@ _COMMANDS = {
     "consent": "consent",
     "store": "stores",
     "schema": "tables",
+    "mcp": "agents",
+    "skill": "agents",
     "serve": "serve",
     "completion": "completion",
 }

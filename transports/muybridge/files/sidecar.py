@@ -153,6 +153,16 @@ def has_sidecar(path: Path, sha256: str) -> bool:
     return _is_sidecar(record) and record.get("sha256") == sha256
 
 
+def task_in(sidecar: Path) -> str | None:
+    """Return the id of the task that a file belongs to by its sidecar, or None if it says none."""
+    try:
+        record = _read(sidecar)
+    except OSError:
+        return None
+    task = record.get("task") if _is_sidecar(record) else None
+    return task if isinstance(task, str) else None
+
+
 def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
     created, request = about.task, about.request
     # The facts of one task must not end up beside the file of another.
