@@ -26,11 +26,14 @@ nitpick_ignore = [
     # recognised as foreign, and nothing is downloaded to find out.
     ("py:class", "Path"),
     ("py:class", "SSLContext"),
+    ("py:class", "MeterProvider"),
     ("py:class", "TracerProvider"),
     # Our own types in public signatures whose names are not public: programs have such values, or
     # pass one that fits, without naming the type.
     ("py:class", "AsyncOutcomes"),
+    ("py:class", "Book"),
     ("py:class", "Clock"),
+    ("py:class", "Dedupe"),
     ("py:class", "Driver"),
     ("py:class", "Fields"),
     ("py:class", "muybridge.wire.http1.blocking.BlockingResponse"),
@@ -44,7 +47,9 @@ nitpick_ignore = [
     ("py:class", "Source"),
     ("py:class", "OpenStream"),
     ("py:class", "Work"),
+    ("py:class", "muybridge.batch.items.CheckedItems"),
     ("py:class", "muybridge.batch.journal_entries.NewItem"),
+    ("py:class", "muybridge.purchases.history.History"),
     ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),
     ("py:class", "muybridge.testing.fake_transport.AsyncFakeResponse"),
     ("py:class", "muybridge.testing.fake_transport.BrokenOff"),

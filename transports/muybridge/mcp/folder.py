@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_types import ImageContent, Resource, ResourceLink
 
-from muybridge.batch.sheet.thumbnails import make_thumbnail
+from muybridge.batch.results.sheet.thumbnails import make_thumbnail
 from muybridge.files.sidecar import sidecar_path, task_in
 from muybridge.files.suffixes import media_of_suffix
 from muybridge.mcp.answers import Refusal
