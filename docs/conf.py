@@ -33,6 +33,8 @@ nitpick_ignore = [
     ("py:class", "AsyncOutcomes"),
     ("py:class", "Book"),
     ("py:class", "Clock"),
+    ("py:exc", "ConsentRequired"),
+    ("py:exc", "ConsentUnusable"),
     ("py:class", "Dedupe"),
     ("py:class", "Driver"),
     ("py:class", "Fields"),
