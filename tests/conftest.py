@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Suites with environments and settings of their own.
-collect_ignore = ["browser", "interop", "neighbours", "packaged", "queues"]
+collect_ignore = ["agent_hosts", "browser", "interop", "neighbours", "packaged", "queues"]
 
 # Examples are the same in every run, so that a failure is one for everybody. The nightly run
 # draws new ones, and many more.

@@ -338,7 +338,7 @@ def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "muybridge.batch.postgres.connecting"
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "muybridge\[postgres\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .*\[postgres\]"):
         import_module(name)
 
 

@@ -120,7 +120,7 @@ def test_a_short_wait_at_a_dead_server_announces_no_retry(invoke: Invoke) -> Non
     """A wait that ends before the next poll says why the last one failed, and not when it comes."""
     with CrookedService(always(RESET)) as service:
         settings = service.settings
-    ended = invoke("wait", "task-1", "--timeout", "0.3", env=settings)
+    ended = invoke("wait", "task-1", "--timeout", "0.3", "--poll-interval", "30", env=settings)
     assert (ended.exit_code, ended.stdout) == (5, "")
     assert "retrying" not in ended.stderr
     assert "no valid response for the last 0.3 s: connection refused" in ended.stderr

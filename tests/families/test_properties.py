@@ -32,6 +32,7 @@ from muybridge_protocol.families import (
     VidsbRequest,
     VidvRequest,
 )
+from muybridge_protocol.rules.files import file_text
 from sampling import examples
 
 from .cases import ASSET, DATA, GOOD_URLS, SNAKE, Body, same_json
@@ -44,7 +45,9 @@ QUICK = settings(WHOLE, max_examples=examples(40))
 slugs = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.~", min_size=1, max_size=12)
 urls = st.sampled_from(GOOD_URLS) | st.builds("https://media.example.com/{}".format, slugs)
 assets = st.sampled_from((ASSET, "asset://a", "asset://0123456789"))
-prompts = st.text(min_size=1, max_size=60).filter(lambda text: text.strip() != "")
+prompts = st.text(min_size=1, max_size=60).filter(
+    lambda text: text.strip() != "" and file_text(text) is None
+)
 
 
 def arrays(items: st.SearchStrategy[str], most: int, least: int = 0) -> st.SearchStrategy[Any]:
