@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from mcp.client import stdio
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
@@ -21,7 +22,8 @@ from muybridge import AsyncClient, Client
 from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES
 
-__all__ = ["postgres"]
+__all__ = ["postgres", "stdio"]
+# Loaded here, because a server's stderr is what stderr is at this import.
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
