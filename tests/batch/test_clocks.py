@@ -17,8 +17,8 @@ import trio
 
 from client.event_loops import ClockEventLoop, TrioClock
 from muybridge import AsyncClient, Client, batch
-from muybridge.batch import Report, SharedBatch, SharedReport, State
-from muybridge.batch.limits.rate import Permits
+from muybridge.batch import Report, SharedBatch, SharedReport, Stage
+from muybridge.purchases.rates import Permits
 from muybridge.batch.port import Journal
 from muybridge.batch.postgres import PostgresJournal
 from muybridge.batch.sqlite.journal import SqliteJournal
@@ -135,7 +135,7 @@ def test_workers_of_a_database(
         reports = [*threads.map(go, SHIFTS)]
     assert all(report.done for report in reports)
     with shared.open() as journal:
-        assert journal.counts() == {State.DOWNLOADED: ITEMS}
+        assert journal.counts() == {Stage.DOWNLOADED: ITEMS}
         assert {entry.attempt for entry in journal.entries()} == {1}
         assert journal.strays() == []
     assert (server.posts, server.doubles) == (ITEMS, [])
@@ -163,7 +163,7 @@ def test_runs_of_a_folder(
     with ThreadPoolExecutor(len(SHIFTS)) as threads:
         assert len([*threads.map(go, SHIFTS)]) == len(SHIFTS)
     with SqliteJournal(out) as journal:
-        assert journal.counts() == {State.DOWNLOADED: ITEMS}
+        assert journal.counts() == {Stage.DOWNLOADED: ITEMS}
         assert {entry.attempt for entry in journal.entries()} == {1}
     with closing(sqlite3.connect(journal.path)) as db:
         ((next_at,),) = db.execute("SELECT next_at FROM rate")
@@ -254,7 +254,7 @@ def test_a_task_from_another_clock(
     server.status = "processing"
     options = {"timeout": 30.0, "seconds": 60.0}
     by_clock(server, clock, WORK, shared, tmp_path / first, options)
-    assert batch.shared_status(shared).counts == {State.SUBMITTED: 1}
+    assert batch.shared_status(shared).counts == {Stage.SUBMITTED: 1}
     assert 30 <= clock.waited < 120
     server.status = "completed"
     clock = Skewed(-SHIFTS[first])

@@ -22,9 +22,9 @@ from click.testing import CliRunner, Result
 
 import moments
 from muybridge import batch
-from muybridge.batch import Report, State
+from muybridge.batch import Report, Stage
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.journal_errors import StoreUnusable
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
@@ -213,16 +213,16 @@ def test_nothing_to_go_on_with(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("states", "code"),
     [
-        ({State.DOWNLOADED, State.ABANDONED}, 0),
-        ({State.DOWNLOADED, State.FAILED}, 1),
-        ({State.FAILED, State.REFUSED}, 3),
-        ({State.REFUSED, State.QUEUED}, 5),
-        ({State.SUBMITTED, State.FAILED}, 5),
-        ({State.QUEUED, State.COMPLETED}, 6),
-        ({State.COMPLETED, State.AMBIGUOUS, State.QUEUED, State.FAILED}, 4),
+        ({Stage.DOWNLOADED, Stage.ABANDONED}, 0),
+        ({Stage.DOWNLOADED, Stage.FAILED}, 1),
+        ({Stage.FAILED, Stage.REFUSED}, 3),
+        ({Stage.REFUSED, Stage.QUEUED}, 5),
+        ({Stage.SUBMITTED, Stage.FAILED}, 5),
+        ({Stage.QUEUED, Stage.COMPLETED}, 6),
+        ({Stage.COMPLETED, Stage.AMBIGUOUS, Stage.QUEUED, Stage.FAILED}, 4),
     ],
 )
-def test_exit_codes(states: set[State], code: int) -> None:
+def test_exit_codes(states: set[Stage], code: int) -> None:
     """What a person has to decide comes before what another run mends, and that before ends."""
 
     report = Report(folder=Path(), entries=(), counts=dict.fromkeys(states, 1))
@@ -562,13 +562,13 @@ def test_a_journal_that_cannot_be_written(
     assert invoke(*RUN, "--limit", "1", server=server).exit_code == 5
 
     def full(*_: object, **__: object) -> None:
-        raise JournalUnusable("out/journal/journal.sqlite3: database or disk is full.")
+        raise StoreUnusable("out/journal/store.sqlite3: database or disk is full.")
 
-    monkeypatch.setattr(*moments.at("item claimed", "sqlite").place, full)
+    monkeypatch.setattr(*moments.at("items taken", "sqlite").place, full)
     done = invoke(*AGAIN, server=server)
     assert done.exit_code == 6
     error, again = done.stderr.splitlines()
-    assert error == "error: out/journal/journal.sqlite3: database or disk is full."
+    assert error == "error: out/journal/store.sqlite3: database or disk is full."
     assert again == "to resume: muybridge batch run --out out --concurrency 4 --poll-interval 0.005"
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import moments
 from muybridge import Client, batch
-from muybridge.batch import SharedBatch, State
-from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
+from muybridge.batch import SharedBatch, Stage
+from muybridge.batch.journal_errors import JournalAway, StoreUnusable, Unstorable
 
 from .billing import BillingServer
 from .fixtures import submit
@@ -120,7 +120,7 @@ def test_a_database_has_a_short_name(address: str, name: str) -> None:
 
 def test_an_address_that_is_none_is_not_repeated() -> None:
     """It may hold a password."""
-    with pytest.raises(JournalUnusable, match=r"^This is not the address") as failed:
+    with pytest.raises(StoreUnusable, match=r"^This is not the address") as failed:
         connecting.named("postgresql//rider:secret@db.example")
     assert "secret" not in str(failed.value)
 
@@ -130,7 +130,7 @@ def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
     with suppress(psycopg.errors.DuplicateDatabase):
         postgres.execute("CREATE DATABASE plain TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     url = urlsplit(postgres.url)._replace(path="/plain").geturl()
-    with pytest.raises(JournalUnusable, match=r"encoding is LATIN1\. Use a database with UTF8"):
+    with pytest.raises(StoreUnusable, match=r"encoding is LATIN1\. Use a database with UTF8"):
         connecting.connect(url)
 
 
@@ -143,12 +143,12 @@ def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
             ".",
         ),
         (psycopg.InterfaceError("gone"), JournalAway, "."),
-        (psycopg.ProgrammingError("no"), JournalUnusable, ", then run again."),
+        (psycopg.ProgrammingError("no"), StoreUnusable, ", then run again."),
     ],
 )
 def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: str) -> None:
     """A worker waits for a database that is away; with another error, a person has to act."""
-    with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):
+    with pytest.raises(StoreUnusable) as failed, connecting.telling("the database"):
         raise error
     assert type(failed.value) is kind
     wanted = "Nothing more is sent. Make the database reachable and writable"
@@ -158,13 +158,13 @@ def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: 
 def test_an_error_is_told_as_a_sentence() -> None:
     """The library's line breaks, indentation and question marks do not disturb what follows."""
     said = r"^db: FATAL: refused; Is it up\. Nothing more is sent\."
-    with pytest.raises(JournalUnusable, match=said), connecting.telling("db"):
+    with pytest.raises(StoreUnusable, match=said), connecting.telling("db"):
         raise psycopg.OperationalError("FATAL:  refused\n\tIs it up?\n")
 
 
 def test_an_error_is_told_shortly() -> None:
     """A server may repeat a whole statement in its message."""
-    with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):
+    with pytest.raises(StoreUnusable) as failed, connecting.telling("the database"):
         raise psycopg.ProgrammingError("x" * 600)
     assert str(failed.value).count("x") == 500
 
@@ -205,7 +205,7 @@ def test_each_step_is_durable_behind_a_pooler(
     with Relay(shared.url) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
         relay.rewrite = as_a_pooler
         report = batch.work(client, SharedBatch(relay.address, shared.name), tmp_path)
-    assert (report.counts, server.posts) == ({State.DOWNLOADED: 2}, 2)
+    assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 2}, 2)
     watched = postgres.execute("SELECT DISTINCT commits FROM watched", url=shared.url)
     assert watched == [("on",)]
 

@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muybridge import batch
-from muybridge.batch import Decision, InvalidDecisions, SharedBatch, State
+from muybridge.batch import Decision, InvalidDecisions, SharedBatch, Stage
 from muybridge.batch.decisions.table import COLUMNS
-from muybridge.batch.items import BatchProblem
+from muybridge.batch.items.reading import BatchProblem
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
@@ -74,10 +74,10 @@ def _spoil(journal: Journal) -> None:
         journal.arm(entry, 1, by="one", lasts=0)
         if number == len(NAMES):
             token = TOKEN.replace("task-1", "task-7")
-            journal.move(entry, State.ARMED, State.SUBMITTED, by="one", token=token)
+            journal.move(entry, Stage.ARMED, Stage.SUBMITTED, by="one", token=token)
         else:
             facts: dict[str, Any] = {"owner": None, "candidate": "-t", "reason": "lost, or not"}
-            journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", **facts)
+            journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by="one", **facts)
     journal.close()
 
 
@@ -163,7 +163,7 @@ def test_a_table_is_applied(kept: Kept, fill: Fill) -> None:
 def test_a_table_may_be_applied_again(kept: Kept, fill: Fill) -> None:
     """Decisions that items already have change nothing."""
     table = fill({1: ("adopt", "task-1"), 2: ("abandon", "")})
-    assert len(batch.resolve_all(kept.place, table)) == 2
+    assert len(batch.decide_all(kept.place, table)) == 2
     before = kept.states()
     done = invoke("resolve", *kept.words, "--from", str(table), "--json")
     assert json.loads(done.stdout) == {"ok": True, "items": []}
@@ -207,7 +207,7 @@ def test_every_problem_is_reported_and_nothing_decided(
     assert kept.states() == before
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidDecisions) as raised:
-        batch.resolve_all(kept.place, table)
+        batch.decide_all(kept.place, table)
     assert len(raised.value.problems) == len(expected)
 
 
@@ -216,7 +216,7 @@ def test_the_table_of_another_batch_is_refused(kept: Kept, fill: Fill) -> None:
     table = fill({2: ("abandon", "")})
     table.write_text(table.read_text(encoding="utf-8").replace("HYPERLINK", "SUM"))
     with pytest.raises(InvalidDecisions, match=r"line 3: item 2 is called '=HYPERLINK.*in this"):
-        batch.resolve_all(kept.place, table)
+        batch.decide_all(kept.place, table)
 
 
 @pytest.mark.parametrize("kept", ["database"], indirect=True)
@@ -224,14 +224,14 @@ def test_what_may_still_be_sending_is_refused(kept: Kept) -> None:
     """No item is resubmitted while the create of another one of them may be under way."""
     with open_journal(kept.place) as journal:
         entry = journal.entry(1)
-        journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
+        journal.move(entry, Stage.AMBIGUOUS, Stage.QUEUED, by=None)
         taken = journal.take("one", creates=True)
         assert taken is not None
         journal.arm(taken, 2, by="one", lasts=60)
-        journal.move(taken, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+        journal.move(taken, Stage.ARMED, Stage.AMBIGUOUS, by="one", owner=None)
     decisions = [Decision(item=number, choice="resubmit") for number in (2, 1)]
     with pytest.raises(InvalidDecisions, match=r"decision 2: .*may still be under way"):
-        batch.resolve_all(kept.place, decisions, i_may_pay_twice=True)
+        batch.decide_all(kept.place, decisions, i_may_pay_twice=True)
     assert kept.states()[:2] == ["ambiguous", "ambiguous"]
 
 
@@ -252,27 +252,27 @@ def test_what_is_no_table_is_refused(content: bytes, said: str, tmp_path: Path) 
     table = tmp_path / "decisions.csv"
     table.write_bytes(content)
     with pytest.raises(InvalidDecisions, match=said):
-        batch.resolve_all(tmp_path / "out", table)
+        batch.decide_all(tmp_path / "out", table)
 
 
 def test_semicolons_are_understood(kept: Kept, tmp_path: Path) -> None:
     """Where spreadsheets separate cells by semicolons, their tables are read as well."""
     table = tmp_path / "decisions.csv"
     table.write_text("Item;Decision;Task\n1;ABANDON;\n")
-    assert [entry.number for entry in batch.resolve_all(kept.place, table)] == [1]
+    assert [entry.number for entry in batch.decide_all(kept.place, table)] == [1]
 
 
 def test_what_a_spreadsheet_makes_of_a_table(kept: Kept, tmp_path: Path) -> None:
     """Lines without their last cells are read, and so are cells that contain other separators."""
     table = tmp_path / "decisions.csv"
     table.write_text("prompt,item,decision,task\n;;;;;;;;; a horse,1,abandon\n,2,adopt,t\n")
-    assert [entry.number for entry in batch.resolve_all(kept.place, table)] == [1, 2]
+    assert [entry.number for entry in batch.decide_all(kept.place, table)] == [1, 2]
 
 
 @pytest.mark.parametrize(("cell", "task"), [("'-t5", "-t5"), ("t-5", "t-5"), ("-t5", "-t5")])
 def test_the_id_of_a_task_is_read_as_it_is(kept: Kept, fill: Fill, cell: str, task: str) -> None:
     """Of an id, only the apostrophe that hides a formula is removed."""
-    (entry,) = batch.resolve_all(kept.place, fill({1: ("adopt", cell)}))
+    (entry,) = batch.decide_all(kept.place, fill({1: ("adopt", cell)}))
     assert entry.task_id == task
 
 

@@ -13,11 +13,11 @@ import attrs
 import pytest
 
 from muybridge import Client, ImgbRequest, batch
-from muybridge.batch import Choice, State
+from muybridge.batch import Choice, Stage
 from muybridge.batch.decisions.in_store import apply_decisions
 from muybridge.batch.decisions.items import apply, step_of
 from muybridge.batch.shared import open_journal
-from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
+from muybridge.batch.items.folder import FOLDER, NAME, SqliteJournal
 from muybridge.purchases import Choice as Decided
 from muybridge.purchases import Purchase, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
@@ -54,7 +54,7 @@ class Decision:
 
     in_batch: Callable[[Path, str], object]
     choice: Decided
-    item: State
+    item: Stage
     purchase: Bought
     posts: int
 
@@ -63,21 +63,21 @@ DECISIONS = {
     "adopt": Decision(
         lambda folder, task: batch.adopt(folder, 1, task),
         Decided.ADOPT,
-        State.DOWNLOADED,
+        Stage.DOWNLOADED,
         Bought.ACCEPTED,
         1,
     ),
     "abandon": Decision(
         lambda folder, _: batch.abandon(folder, 1),
         Decided.ABANDON,
-        State.ABANDONED,
+        Stage.ABANDONED,
         Bought.ABANDONED,
         1,
     ),
     "resubmit": Decision(
         lambda folder, _: batch.resubmit(folder, 1, i_may_pay_twice=True),
         Decided.RESUBMIT,
-        State.DOWNLOADED,
+        Stage.DOWNLOADED,
         Bought.RESUBMITTED,
         2,
     ),
@@ -92,7 +92,7 @@ def test_it_is_recorded_in_the_store(
     """A decision about an ambiguous item is one about its purchase, and the next run acts on it."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
-        assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
+        assert run(server, horses(1)).counts == {Stage.AMBIGUOUS: 1}
         before = of_item(folder, store)
         assert before.state is Bought.AMBIGUOUS
         decision.in_batch(folder, server.accepted["horse 1"][0])
@@ -139,14 +139,14 @@ def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
     """An item cannot be given a task that the store has for another request; it stays as it is."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
-        assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
+        assert run(server, horses(1)).counts == {Stage.AMBIGUOUS: 1}
         with Client(KEY, server.url) as client:
             other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
-        with pytest.raises(batch.CannotResolve, match=rf"\(order 1\) already has task {other.id}"):
+        with pytest.raises(batch.CannotDecide, match=rf"\(order 1\) already has task {other.id}"):
             batch.adopt(folder, 1, other.id)
-        assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+        assert batch.status(folder).counts == {Stage.AMBIGUOUS: 1}
         batch.adopt(folder, 1, server.accepted["horse 1"][0])
-        assert run(server, None).counts == {State.DOWNLOADED: 1}
+        assert run(server, None).counts == {Stage.DOWNLOADED: 1}
 
 
 @pytest.mark.usefixtures("store")
@@ -154,17 +154,17 @@ def test_a_table_that_the_store_refuses(run: Run, tmp_path: Path) -> None:
     """Nothing of a refused table is decided, in the journal or in the store, nor sent later."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
-        assert run(server, horses(2)).counts == {State.AMBIGUOUS: 2}
+        assert run(server, horses(2)).counts == {Stage.AMBIGUOUS: 2}
         with Client(KEY, server.url) as client:
             other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
         table = tmp_path / "decisions.csv"
         rows = ("item,decision,task", "1,resubmit,", f"2,adopt,{other.id}")
         table.write_text("\n".join(rows), encoding="utf-8")
-        with pytest.raises(batch.CannotResolve, match=rf"already has task {other.id}"):
-            batch.resolve_all(folder, table, i_may_pay_twice=True)
-        assert batch.status(folder).counts == {State.AMBIGUOUS: 2}
+        with pytest.raises(batch.CannotDecide, match=rf"already has task {other.id}"):
+            batch.decide_all(folder, table, i_may_pay_twice=True)
+        assert batch.status(folder).counts == {Stage.AMBIGUOUS: 2}
         posts = server.posts
-        assert run(server, None).counts == {State.AMBIGUOUS: 2}
+        assert run(server, None).counts == {Stage.AMBIGUOUS: 2}
         assert server.posts == posts
 
 
@@ -188,11 +188,11 @@ def test_a_runner_that_was_killed(
         killed = nursery.run(**order, items=1, kill_at="before: response held", driver=driver)
         assert killed == -9
         assert nursery.run(**order) == 0
-        assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+        assert batch.status(folder).counts == {Stage.AMBIGUOUS: 1}
         batch.adopt(folder, "h1", server.accepted["horse 1"][0])
         assert [one.state for one in purchases_at(path)] == [Bought.ACCEPTED]
         assert nursery.run(**order) == 0
-        assert batch.status(folder).counts == {State.DOWNLOADED: 1}
+        assert batch.status(folder).counts == {Stage.DOWNLOADED: 1}
         assert server.posts == 1
 
 
@@ -232,7 +232,7 @@ def test_a_damaged_store(run: Run, tmp_path: Path, path: Path) -> None:
     path.write_bytes(b"notes" * 1000)
     with pytest.raises(StoreUnusable):
         batch.abandon(folder, 1)
-    assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+    assert batch.status(folder).counts == {Stage.AMBIGUOUS: 1}
 
 
 def test_the_last_create_counts(
@@ -243,14 +243,14 @@ def test_the_last_create_counts(
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
         key = of_item(folder, store).key
-        with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
+        with pytest.raises(batch.CannotDecide, match="say that you may pay twice"):
             batch.resubmit(folder, 1)
         batch.resubmit(folder, 1, i_may_pay_twice=True)
         monkeypatch.delenv("MUYBRIDGE_STORE")
-        assert run(server, None).counts == {State.AMBIGUOUS: 1}
+        assert run(server, None).counts == {Stage.AMBIGUOUS: 1}
         (item,) = batch.status(folder).entries
         assert (item.store, item.purchase) == (None, None)
-        assert run(server, None).counts == {State.AMBIGUOUS: 1}
+        assert run(server, None).counts == {Stage.AMBIGUOUS: 1}
         assert server.posts == 2
     [found] = purchases_at(store)
     assert (found.key, found.state) == (key, Bought.RESUBMITTED)
@@ -278,7 +278,7 @@ def _lose(journal: SqliteJournal) -> None:
     entry = journal.take("one", creates=True)
     assert entry is not None
     journal.arm(entry, 1, by="one", lasts=0)
-    journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+    journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by="one", owner=None)
 
 
 TASK = Task(id="task-1", family="imgb")
@@ -290,20 +290,20 @@ EVERY = {*Choice}
 @pytest.mark.parametrize(
     ("state", "facts", "choices"),
     [
-        (State.AMBIGUOUS, {}, EVERY),
-        (State.REFUSED, {}, {Choice.RESUBMIT}),
-        (State.SUBMITTED, ADOPTED, {Choice.ADOPT, Choice.ABANDON}),
-        (State.SUBMITTED, NAMED_BY_THE_SERVICE, set[Choice]()),
-        (State.QUEUED, {}, {Choice.ABANDON}),
+        (Stage.AMBIGUOUS, {}, EVERY),
+        (Stage.REFUSED, {}, {Choice.RESUBMIT}),
+        (Stage.SUBMITTED, ADOPTED, {Choice.ADOPT, Choice.ABANDON}),
+        (Stage.SUBMITTED, NAMED_BY_THE_SERVICE, set[Choice]()),
+        (Stage.QUEUED, {}, {Choice.ABANDON}),
         *(
             (state, ADOPTED, set[Choice]())
-            for state in (*State,)
-            if state not in (State.AMBIGUOUS, State.REFUSED, State.SUBMITTED, State.QUEUED)
+            for state in (*Stage,)
+            if state not in (Stage.AMBIGUOUS, Stage.REFUSED, Stage.SUBMITTED, Stage.QUEUED)
         ),
     ],
 )
 def test_what_may_be_decided(
-    state: State, facts: dict[str, Any], choices: set[Choice], tmp_path: Path
+    state: Stage, facts: dict[str, Any], choices: set[Choice], tmp_path: Path
 ) -> None:
     """Each decision applies to an item in these states, and to no other one."""
     items = [*new_items(1)]
@@ -316,12 +316,12 @@ def test_what_may_be_decided(
                 # What was abandoned keeps the response, which may tell more than we read in it.
                 assert ("reply" in step.facts) is (choice is not Choice.ABANDON)
             else:
-                with pytest.raises(batch.CannotResolve, match="there is nothing to decide"):
+                with pytest.raises(batch.CannotDecide, match="there is nothing to decide"):
                     step_of(journal, entry, choice, task, i_may_pay_twice=True)
-        with pytest.raises(batch.CannotResolve, match="the task of item 1"):
+        with pytest.raises(batch.CannotDecide, match="the task of item 1"):
             step_of(journal, entry, Choice.ADOPT)
-        if state is State.AMBIGUOUS:
-            with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
+        if state is Stage.AMBIGUOUS:
+            with pytest.raises(batch.CannotDecide, match="say that you may pay twice"):
                 step_of(journal, entry, Choice.RESUBMIT)
 
 
@@ -330,9 +330,9 @@ def test_a_name_of_several_items(tmp_path: Path) -> None:
     items = [attrs.evolve(item, name="walk") for item in new_items(2)]
     with SqliteJournal.create(tmp_path, "https://service.test", items) as journal:
         _lose(journal)
-    with pytest.raises(batch.CannotResolve, match="2 items are called 'walk'; give the number"):
+    with pytest.raises(batch.CannotDecide, match="2 items are called 'walk'; give the number"):
         batch.abandon(tmp_path, "walk")
-    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1, State.QUEUED: 1}
+    assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1, Stage.QUEUED: 1}
 
 
 def test_somebody_else_decides_first(tmp_path: Path) -> None:
@@ -341,15 +341,15 @@ def test_somebody_else_decides_first(tmp_path: Path) -> None:
         _lose(journal)
         step = step_of(journal, journal.entry(1), Choice.RESUBMIT, i_may_pay_twice=True)
         batch.abandon(tmp_path, 1)
-        with pytest.raises(batch.CannotResolve):
+        with pytest.raises(batch.CannotDecide):
             apply(journal, step)
-        assert journal.entry(1).state is State.ABANDONED
+        assert journal.entry(1).state is Stage.ABANDONED
 
 
 def test_when_an_adopted_task_began(tmp_path: Path) -> None:
     """A token says when its task began; of a bare id it is not known, and counts from here."""
     with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
-        entry = attrs.evolve(journal.entry(1), state=State.AMBIGUOUS)
+        entry = attrs.evolve(journal.entry(1), state=Stage.AMBIGUOUS)
         for task, known in ((attrs.evolve(TASK, submitted_at=5.0), True), (TASK, False)):
             began = step_of(journal, entry, Choice.ADOPT, task).facts["began"]
             assert (began == 5.0) is known
@@ -365,8 +365,8 @@ def test_a_task_with_another_decision(tmp_path: Path) -> None:
         _lose(journal)
     wrong = batch.Decision(item=1, choice=Choice.ABANDON, task="task-9")
     with pytest.raises(batch.InvalidDecisions, match="a task is given, but the decision is aband"):
-        batch.resolve_all(tmp_path, [wrong])
-    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1}
+        batch.decide_all(tmp_path, [wrong])
+    assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1}
 
 
 @pytest.mark.parametrize(
@@ -383,5 +383,5 @@ def test_the_line_of_a_mistake(table: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "decisions.csv"
     file.write_text(table, encoding="utf-8")
     with pytest.raises(batch.InvalidDecisions) as caught:
-        batch.resolve_all(tmp_path, file)
+        batch.decide_all(tmp_path, file)
     assert said in str(caught.value)

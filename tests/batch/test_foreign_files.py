@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from muybridge import batch
-from muybridge.batch import BatchEvent, State, What
+from muybridge.batch import BatchEvent, Stage, What
 from muybridge.batch.file_names import place, taken_names
 from muybridge.cli.commands import muybridge
 
@@ -213,4 +213,4 @@ def test_the_command_in_a_folder_of_pictures(
     assert "index.html is another file: the contact sheet is index-2.html" in done.stderr
     assert done.stdout == "1 downloaded\nindex-2.html\n"
     assert Path("h1.png").read_bytes() == Path("index.html").read_bytes() == MINE
-    assert batch.status(".").counts == {State.DOWNLOADED: 1}
+    assert batch.status(".").counts == {Stage.DOWNLOADED: 1}

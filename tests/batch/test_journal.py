@@ -26,7 +26,7 @@ from muybridge.batch.journal_entries import (
     State,
     storable_facts,
 )
-from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, BatchMissing, StoreUnusable
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.files.durable import sync_folders
 from muybridge_protocol.records.tasks import Task
@@ -162,7 +162,7 @@ def test_no_item_is_given_twice(tmp_path: Path) -> None:
 def test_what_expires_soonest_is_first(folder: Path) -> None:
     """Results come before tasks, and tasks before creates; what expires soonest is first."""
     SqliteJournal(folder).close()
-    with sqlite3.connect(folder / "journal" / "journal.sqlite3") as db:
+    with sqlite3.connect(folder / "journal" / "store.sqlite3") as db:
         db.execute("DELETE FROM items")
         rows = [
             (1, "queued", None),
@@ -254,8 +254,8 @@ def test_a_spoilt_journal_is_refused(
     spoil: Callable[[Path], None], said: str, folder: Path
 ) -> None:
     """A journal that is damaged or unknown is rejected, with what to do."""
-    spoil(folder / "journal" / "journal.sqlite3")
-    with pytest.raises(JournalUnusable, match=said):
+    spoil(folder / "journal" / "store.sqlite3")
+    with pytest.raises(StoreUnusable, match=said):
         SqliteJournal(folder)
 
 
@@ -273,16 +273,16 @@ def test_a_row_that_no_journal_writes_is_damage(
     column: str, value: object, said: str, folder: Path
 ) -> None:
     """An item with a value of another type is reported as damage, and is not worked on."""
-    with closing(sqlite3.connect(folder / "journal" / "journal.sqlite3")) as db:
+    with closing(sqlite3.connect(folder / "journal" / "store.sqlite3")) as db:
         db.execute(f"UPDATE items SET {column} = ? WHERE number = 1", (value,))  # noqa: S608  ours
         db.commit()
-    with SqliteJournal(folder) as journal, pytest.raises(JournalUnusable, match=f"damaged .{said}"):
+    with SqliteJournal(folder) as journal, pytest.raises(StoreUnusable, match=f"damaged .{said}"):
         journal.entry(1)
 
 
 def test_there_may_be_none(tmp_path: Path) -> None:
     """A folder without a batch is reported as such, and nothing is created in it."""
-    with pytest.raises(JournalMissing, match="There is no batch in"):
+    with pytest.raises(BatchMissing, match="There is no batch in"):
         SqliteJournal(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -290,14 +290,14 @@ def test_there_may_be_none(tmp_path: Path) -> None:
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     """Where the folder cannot be made, nothing is begun."""
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(JournalUnusable, match="File exists"):
+    with pytest.raises(StoreUnusable, match="File exists"):
         SqliteJournal.create(tmp_path / "out", SERVICE, items(1))
 
 
 def test_a_journal_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     """What was begun of a journal that cannot be finished is removed."""
     same = [NewItem(name="", stem="0001", family="imgb", body={})] * 2
-    with pytest.raises(JournalUnusable):
+    with pytest.raises(StoreUnusable):
         SqliteJournal.create(tmp_path, SERVICE, same)
     assert list((tmp_path / "journal").iterdir()) == []
 
@@ -381,7 +381,7 @@ def test_the_task_with_an_unusual_id(folder: Path) -> None:
 def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
     """The folder of a batch may be missing, with the folders above it."""
     SqliteJournal.create(tmp_path / "a" / "b", SERVICE, items(1)).close()
-    assert (tmp_path / "a" / "b" / "journal" / "journal.sqlite3").exists()
+    assert (tmp_path / "a" / "b" / "journal" / "store.sqlite3").exists()
 
 
 def test_a_folder_that_was_left_behind_is_used(tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_a_closed_journal_is_closed(folder: Path) -> None:
     """After its context nothing is read from a journal, or written to it."""
     with SqliteJournal(folder) as journal:
         pass
-    with pytest.raises(JournalUnusable):
+    with pytest.raises(StoreUnusable):
         list(journal.entries())
 
 
@@ -413,7 +413,7 @@ def test_a_refused_journal_is_closed(
     spoil: Callable[[Path], None], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A journal that is refused is left open by nobody."""
-    spoil(folder / "journal" / "journal.sqlite3")
+    spoil(folder / "journal" / "store.sqlite3")
     opened: list[sqlite3.Connection] = []
     connect = sqlite3.connect
 
@@ -422,7 +422,7 @@ def test_a_refused_journal_is_closed(
         return opened[-1]
 
     monkeypatch.setattr(sqlite3, "connect", watched)
-    with pytest.raises(JournalUnusable):
+    with pytest.raises(StoreUnusable):
         SqliteJournal(folder)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[-1].execute("SELECT 1")
@@ -434,16 +434,16 @@ def test_others_are_waited_for(folder: Path) -> None:
         assert journal.pragma("busy_timeout") == 10_000
     with SqliteJournal(folder, patience=2) as journal:
         assert journal.pragma("busy_timeout") == 2_000
-    other = sqlite3.connect(folder / "journal" / "journal.sqlite3", isolation_level=None)
+    other = sqlite3.connect(folder / "journal" / "store.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(JournalUnusable):
+    with pytest.raises(StoreUnusable):
         SqliteJournal(folder, patience=0)
     other.close()
 
 
 def test_a_journal_that_another_tool_has_changed_to_wal_is_changed_back(folder: Path) -> None:
     """The rollback journal is asked for each time, whatever the file says."""
-    other = sqlite3.connect(folder / "journal" / "journal.sqlite3")
+    other = sqlite3.connect(folder / "journal" / "store.sqlite3")
     assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
     other.close()
     with SqliteJournal(folder) as journal:
@@ -468,7 +468,7 @@ def test_a_disk_without_room_is_met_on_opening(folder: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
-        with pytest.raises(JournalUnusable):
+        with pytest.raises(StoreUnusable):
             SqliteJournal(folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -512,7 +512,7 @@ def test_items_are_added_after_the_last_one(folder: Path) -> None:
     with SqliteJournal(folder) as journal:
         fresh = [NewItem(name="new", stem="new", family="imgb", body={"prompt": "A mule"})]
         for wrong in (0, 2, 4):
-            with pytest.raises(JournalUnusable, match="another process has just added items"):
+            with pytest.raises(StoreUnusable, match="another process has just added items"):
                 journal.add(fresh, after=wrong)
         journal.add(fresh, after=3)
         assert [entry.number for entry in journal.entries()] == [1, 2, 3, 4]
@@ -547,7 +547,7 @@ def test_nothing_is_read_any_more_when_a_change_is_committed(
 
     The next change on the same connection would then meet one on another as a deadlock.
     """
-    path = folder / "journal" / "journal.sqlite3"
+    path = folder / "journal" / "store.sqlite3"
     held: list[str] = []
 
     class Watched(sqlite3.Connection):
@@ -612,7 +612,7 @@ def test_a_reply_is_not_shown(folder: Path) -> None:
 def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
     """Starting over queues all that has not ended, with nothing of before, and nothing else."""
     SqliteJournal.create(tmp_path, SERVICE, items(len(State))).close()
-    with sqlite3.connect(tmp_path / "journal" / "journal.sqlite3") as db:
+    with sqlite3.connect(tmp_path / "journal" / "store.sqlite3") as db:
         for number, state in enumerate(State, start=1):
             db.execute(
                 "UPDATE items SET state = ?, owner = 'one', token = 't', result = 'r', "

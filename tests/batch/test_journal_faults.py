@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalUnusable, Unstorable
+from muybridge_protocol.purchases import Stage
+from muybridge.batch.journal_errors import StoreUnusable, Unstorable
 from muybridge.batch.sqlite.journal import SqliteJournal
 
 from .test_journal_values import SERVICE, check_shown, journal_of, new_item
@@ -92,9 +92,9 @@ def test_a_failed_journal_arms_nothing_more(tmp_path: Path) -> None:
         assert second is not None
         with closing(sqlite3.connect(journal.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(JournalUnusable, match="Another process is writing"):
+            with pytest.raises(StoreUnusable, match="Another process is writing"):
                 journal.move(first, State.CLAIMED, State.ARMED, by="one")
-        with pytest.raises(JournalUnusable, match="Nothing more is sent"):
+        with pytest.raises(StoreUnusable, match="Nothing more is sent"):
             journal.move(second, State.CLAIMED, State.ARMED, by="one")
         journal.move(second, State.CLAIMED, State.QUEUED, by="one", owner=None)
     with SqliteJournal(tmp_path) as again:
@@ -119,7 +119,7 @@ def _no_family(db: sqlite3.Connection) -> None:
 def test_a_spoilt_row_is_shown(spoil: Callable[[sqlite3.Connection], None], tmp_path: Path) -> None:
     """A row whose values mean nothing is an item that cannot be shown, and no more."""
     SqliteJournal.create(tmp_path, SERVICE.require_base_url(), [new_item()]).close()
-    with closing(sqlite3.connect(tmp_path / "journal" / "journal.sqlite3")) as db:
+    with closing(sqlite3.connect(tmp_path / "journal" / "store.sqlite3")) as db:
         spoil(db)
         db.commit()
     check_shown(tmp_path)

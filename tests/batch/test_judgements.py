@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from muybridge import Client, batch
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from muybridge.batch.decisions.items import apply, step_of
 from muybridge.batch.journal_entries import Entry
 from muybridge.batch.shared import open_journal
-from muybridge.batch.sqlite.journal import FOLDER, NAME
+from muybridge.batch.items.folder import FOLDER, NAME
 from muybridge_protocol.errors import InvalidIdentifier
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
@@ -79,7 +79,7 @@ class Begun:
         armed = self.arm(count)
         with closing(open_journal(self.place)) as journal:
             for entry in armed:
-                journal.move(entry, State.ARMED, State.AMBIGUOUS, by="dead", owner=None)
+                journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by="dead", owner=None)
 
     def accept(self, number: int) -> bytes:
         """Let the service accept the create of an item, and return its response."""
@@ -96,7 +96,7 @@ class Begun:
         with closing(sqlite3.connect(self.place / FOLDER / NAME)) as db, db:
             db.executescript(statement)
 
-    def meanwhile(self, left: State, change: str) -> None:
+    def meanwhile(self, left: Stage, change: str) -> None:
         """Let *change* happen to item 2 as soon as item 1 has left a state."""
         changing = f"UPDATE items SET {change} WHERE number = 2;"  # noqa: S608  our own statement
         when = f"WHEN (NEW.number = 1 AND OLD.state = '{left}')"
@@ -133,8 +133,8 @@ def test_a_response_arrives_while_others_are_judged(begun: Begun) -> None:
     begun.begin(2)
     begun.arm(2)
     reply = begun.written(begun.accept(2))
-    begun.meanwhile(State.ARMED, f"reply_status = 200, reply = {reply}")
-    assert begun.resume().counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+    begun.meanwhile(Stage.ARMED, f"reply_status = 200, reply = {reply}")
+    assert begun.resume().counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 1}
     assert begun.server.posts == 0
     assert [event.item for event in begun.told if event.what == "ambiguous"] == [1]
     with open_journal(begun.place) as journal:
@@ -147,10 +147,10 @@ def test_an_item_is_sent_again_while_responses_are_judged(begun: Begun) -> None:
     begun.lose(2)
     with open_journal(begun.place) as journal:
         for entry in [*journal.entries()]:
-            step = (entry, State.AMBIGUOUS, State.AMBIGUOUS)
+            step = (entry, Stage.AMBIGUOUS, Stage.AMBIGUOUS)
             journal.move(*step, by=None, reply_status=200, reply=begun.accept(entry.number))
-    begun.meanwhile(State.AMBIGUOUS, "attempt = 2, reply_status = NULL, reply = NULL")
-    assert begun.resume().counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+    begun.meanwhile(Stage.AMBIGUOUS, "attempt = 2, reply_status = NULL, reply = NULL")
+    assert begun.resume().counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 1}
     with open_journal(begun.place) as journal:
         assert [entry.task_id for entry in journal.entries()] == ["task-of-1", None]
 
@@ -247,14 +247,14 @@ def test_a_response_is_recorded_while_another_machine_judges(
         if written_by == "its machine, too late":
             start("other", "two")
             workers[1].join()
-            assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+            assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
         elif written_by == "its machine":
             start("first", "one")
             wait(4712)
         else:
             reply = begun.accept(1)
             with shared.open() as journal:
-                step = (armed[0], State.ARMED, State.ARMED)
+                step = (armed[0], Stage.ARMED, Stage.ARMED)
                 journal.move(*step, by="dead", reply_status=200, reply=reply)
         release(4711)
         workers[0].join()
@@ -263,7 +263,7 @@ def test_a_response_is_recorded_while_another_machine_judges(
             worker.join()
     with Client(KEY, server.url, poll_interval=0.005) as client:
         report = batch.work(client, shared, tmp_path / "three")
-    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 1}
     assert server.accepted["horse 1"] == [report.entries[0].task_id]
     assert server.doubles == []
 
@@ -277,7 +277,7 @@ def test_a_response_that_nobody_has_judged(begun: Begun) -> None:
     begun.lose(1)
     with open_journal(begun.place) as journal:
         entry = journal.entry(1)
-        step = (entry, State.AMBIGUOUS, State.AMBIGUOUS)
+        step = (entry, Stage.AMBIGUOUS, Stage.AMBIGUOUS)
         journal.move(*step, by=None, reply_status=200, reply=begun.accept(1))
     assert "task-of-1" in batch.decision_table(begun.place)
     said = "the response to item 1 .h1. has arrived: it is task task-of-1"
@@ -286,9 +286,9 @@ def test_a_response_that_nobody_has_judged(begun: Begun) -> None:
         lambda: batch.abandon(begun.place, 1),
         lambda: batch.adopt(begun.place, 1, "task-9"),
     ):
-        with pytest.raises(batch.CannotResolve, match=said):
+        with pytest.raises(batch.CannotDecide, match=said):
             decide()
-    assert begun.resume().counts == {State.DOWNLOADED: 1}
+    assert begun.resume().counts == {Stage.DOWNLOADED: 1}
     assert begun.server.posts == 0
 
 
@@ -302,9 +302,9 @@ def test_a_task_is_adopted_between_the_check_and_the_record(begun: Begun) -> Non
             step_of(journal, entry, batch.Choice.ADOPT, task) for entry in [*journal.entries()]
         )
         assert apply(journal, first).task_id == "task-7"
-        with pytest.raises(batch.CannotResolve, match="task task-7 belongs to another item"):
+        with pytest.raises(batch.CannotDecide, match="task task-7 belongs to another item"):
             apply(journal, second)
-        assert journal.counts() == {State.SUBMITTED: 1, State.AMBIGUOUS: 1}
+        assert journal.counts() == {Stage.SUBMITTED: 1, Stage.AMBIGUOUS: 1}
 
 
 def test_several_people_adopt_one_task(begun: Begun) -> None:
@@ -337,7 +337,7 @@ def _adopt(
     ready.wait()
     try:
         batch.adopt(begun.place, number, task)
-    except batch.CannotResolve as error:
+    except batch.CannotDecide as error:
         refused.append(str(error))
 
 
@@ -345,24 +345,24 @@ def test_a_table_is_recorded_as_a_whole(begun: Begun) -> None:
     """If an item of a table changes between the check and the record, nothing is decided."""
     begun.begin(2)
     begun.lose(2)
-    begun.meanwhile(State.AMBIGUOUS, "candidate = 'task-of-2'")
+    begun.meanwhile(Stage.AMBIGUOUS, "candidate = 'task-of-2'")
     decisions = [batch.Decision(item=number, choice="abandon") for number in (1, 2)]
-    with pytest.raises(batch.CannotResolve):
-        batch.resolve_all(begun.place, decisions)
+    with pytest.raises(batch.CannotDecide):
+        batch.decide_all(begun.place, decisions)
     with open_journal(begun.place) as journal:
-        assert journal.counts() == {State.AMBIGUOUS: 2}
+        assert journal.counts() == {Stage.AMBIGUOUS: 2}
 
 
 def test_what_is_queued_can_be_abandoned(begun: Begun) -> None:
     """A person may leave out an item that is not sent yet, but not one that is taken."""
     begun.begin(3)
-    assert batch.abandon(begun.place, "h1").state is State.ABANDONED
+    assert batch.abandon(begun.place, "h1").state is Stage.ABANDONED
     table = [batch.Decision(item=number, choice="abandon") for number in (1, 2)]
-    assert [entry.number for entry in batch.resolve_all(begun.place, table)] == [2]
+    assert [entry.number for entry in batch.decide_all(begun.place, table)] == [2]
     begun.arm(1)
-    with pytest.raises(batch.CannotResolve, match=r"item 3 .h3. is armed"):
+    with pytest.raises(batch.CannotDecide, match=r"item 3 .h3. is armed"):
         batch.abandon(begun.place, 3)
-    assert begun.resume().counts == {State.AMBIGUOUS: 1, State.ABANDONED: 2}
+    assert begun.resume().counts == {Stage.AMBIGUOUS: 1, Stage.ABANDONED: 2}
     assert begun.server.posts == 0
 
 
@@ -371,9 +371,9 @@ def _one_id(_: str, kind: str, record: dict[str, Any]) -> bytes:
 
 
 def _check_one_id(report: batch.Report | batch.SharedReport, server: BillingServer) -> None:
-    assert report.counts == {State.AMBIGUOUS: 2, State.DOWNLOADED: 1}
+    assert report.counts == {Stage.AMBIGUOUS: 2, Stage.DOWNLOADED: 1}
     assert server.posts == 3
-    (done,) = (entry for entry in report.entries if entry.state is State.DOWNLOADED)
+    (done,) = (entry for entry in report.entries if entry.state is Stage.DOWNLOADED)
     assert done.task_id == "task-7"
     for entry in report.ambiguous:
         assert entry.candidate == "task-7"
@@ -420,7 +420,7 @@ def test_an_id_with_blanks_around_it(begun: Begun) -> None:
         with pytest.raises(InvalidIdentifier, match="begins or ends with a blank"):
             batch.adopt(begun.place, 1, wrong)
     assert batch.adopt(begun.place, 1, "task-of-1").task_id == "task-of-1"
-    assert begun.resume().counts == {State.DOWNLOADED: 1}
+    assert begun.resume().counts == {Stage.DOWNLOADED: 1}
 
 
 def test_the_clock_of_the_database_is_set_forward(
@@ -444,8 +444,8 @@ def test_the_clock_of_the_database_is_set_forward(
         assert entry is not None
         journal.arm(entry, 1, by="one", lasts=60)
         journal.bury("one", ended=True)
-        journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+        journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by="one", owner=None)
     postgres.execute("UPDATE clock SET shift = '1 hour'", url=own)
-    with pytest.raises(batch.CannotResolve, match=r"under way: try again in [4-6]\d seconds"):
+    with pytest.raises(batch.CannotDecide, match=r"under way: try again in [4-6]\d seconds"):
         batch.resubmit(shared, 1, i_may_pay_twice=True)
-    assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+    assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.batch import State
+from muybridge.batch import Stage
 from processes import Nursery
 
 from .audit import Audit
@@ -129,7 +129,7 @@ def test_killed_at(step: str, nursery: Nursery, tmp_path: Path) -> None:
         audit.look_at(server, tmp_path / "out")
     check(audit, 1)
     assert audit.interrupted == (step in IN_FLIGHT)
-    assert audit.states[State.DOWNLOADED] == 3 - audit.interrupted
+    assert audit.states[Stage.DOWNLOADED] == 3 - audit.interrupted
     left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
     assert [name.partition("-")[0] for name in left] == ["incoming", "journal.sqlite3", "runner"]
 
@@ -152,4 +152,4 @@ def test_killed_while_recovering(first: str, second: str, nursery: Nursery, tmp_
         audit.look_at(server, tmp_path / "out")
     check(audit, 1)
     assert audit.interrupted == (first in IN_FLIGHT)
-    assert audit.states[State.DOWNLOADED] == 2 - audit.interrupted
+    assert audit.states[Stage.DOWNLOADED] == 2 - audit.interrupted

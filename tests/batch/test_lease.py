@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, StoreUnusable
 from muybridge.batch.lease import Lease
 from muybridge.batch.port import Journal, SharedJournal
 
@@ -58,7 +58,7 @@ def lease_of(
 
 
 @pytest.mark.parametrize(
-    "plan", [(), (JournalUnusable("away"),), (None, JournalUnusable("away"), JournalUnusable("!"))]
+    "plan", [(), (StoreUnusable("away"),), (None, StoreUnusable("away"), StoreUnusable("!"))]
 )
 def test_a_lease_is_renewed(plan: tuple[Any, ...]) -> None:
     """It is renewed until the turn ends, even if the database is away for a while."""

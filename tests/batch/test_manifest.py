@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from muybridge import Client, batch
-from muybridge.batch import ManifestRow, SharedBatch, State
+from muybridge.batch import ManifestRow, SharedBatch, Stage
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
@@ -77,14 +77,14 @@ def test_rows_and_files(
         family="imgb",
         model="imgb-2",
         prompt=PROMPT,
-        state=State.DOWNLOADED,
+        state=Stage.DOWNLOADED,
         task=task,
         file="rest.png",
         bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
         reason=None,
     )
-    assert (second.state, second.task, second.file) == (State.REFUSED, None, None)
+    assert (second.state, second.task, second.file) == (Stage.REFUSED, None, None)
     assert second.reason
 
     file = batch.write_manifest(place)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from muybridge import batch
-from muybridge.batch import State
-from muybridge.batch.items import checked_items
+from muybridge.batch import Stage
+from muybridge.batch.items.reading import checked_items
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.sqlite.journal import SqliteJournal
 
@@ -92,6 +92,6 @@ def test_entries_are_as_the_journal_is_then(tmp_path: Path) -> None:
     before = tuple(report.entries)
     with SqliteJournal(report.folder) as journal:
         assert journal.take("one", creates=True) is not None
-    assert [entry.state for entry in before] == [State.QUEUED, State.QUEUED]
-    assert [entry.state for entry in report.entries] == [State.CLAIMED, State.QUEUED]
-    assert report.counts == {State.QUEUED: 2}
+    assert [entry.state for entry in before] == [Stage.QUEUED, Stage.QUEUED]
+    assert [entry.state for entry in report.entries] == [Stage.CLAIMED, Stage.QUEUED]
+    assert report.counts == {Stage.QUEUED: 2}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from muybridge.batch import State
+from muybridge.batch import Stage
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
@@ -64,7 +64,7 @@ def folder(server: BillingServer, tmp_path: Path) -> Path:
         for number, horse in enumerate(horses(len(ROWS)), start=1)
     ]  # fmt: skip
     SqliteJournal.create(out, server.url, items).close()
-    with closing(sqlite3.connect(out / "journal" / "journal.sqlite3")) as db:
+    with closing(sqlite3.connect(out / "journal" / "store.sqlite3")) as db:
         for number, row in ROWS.items():
             names = ", ".join(f"{name} = ?" for name in row)
             db.execute(f"UPDATE items SET {names} WHERE number = ?", (*row.values(), number))  # noqa: S608  ours
@@ -91,7 +91,7 @@ def test_a_locked_batch_is_run(server: BillingServer, run: Run, folder: Path) ->
     report = run(server, None)
     entries = tuple(report.entries)
     assert report.counts == {
-        State.SUBMITTED: 1, State.AMBIGUOUS: 1, State.FAILED: 1, State.DOWNLOADED: len(DONE)
+        Stage.SUBMITTED: 1, Stage.AMBIGUOUS: 1, Stage.FAILED: 1, Stage.DOWNLOADED: len(DONE)
     }  # fmt: skip
     assert {entry.number for entry in entries if entry.path is not None} == DONE
     assert server.posts == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from muybridge import batch
-from muybridge.batch import JournalMissing, JournalUnusable, SharedBatch, State
+from muybridge.batch import BatchMissing, StoreUnusable, SharedBatch, Stage
 
 from .billing import BillingServer
 from .conftest import Run, Work
@@ -69,32 +69,32 @@ def test_a_run_of_a_folder(
     put_back: Callable[[Path, Path], None], run: Run, server: BillingServer, tmp_path: Path
 ) -> None:
     """The run notices at its next step, and the next run by what the first one has left."""
-    journal, copy = tmp_path / "out" / "journal" / "journal.sqlite3", tmp_path / "copy.sqlite3"
+    journal, copy = tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "copy.sqlite3"
     acts = {
         COPIED: lambda: copied(journal, copy),
         RESTORED: lambda: put_back(copy, journal),
     }
     at_creates(server, acts)
-    with pytest.raises(JournalUnusable, match="would pay for it again") as noticed:
+    with pytest.raises(StoreUnusable, match="would pay for it again") as noticed:
         run(server, horses(ITEMS), concurrency=1)
     assert server.posts == RESTORED
     assert "run again" not in str(noticed.value)
     for source in (None, horses(ITEMS)):
-        with pytest.raises(JournalUnusable) as refused:
+        with pytest.raises(StoreUnusable) as refused:
             run(server, source, concurrency=1)
         assert (server.posts, server.doubles) == (RESTORED, [])
         missing = put_back is remove and source is None
-        assert isinstance(refused.value, JournalMissing) == missing
+        assert isinstance(refused.value, BatchMissing) == missing
         assert missing or "it is an older copy, or a new journal" in str(refused.value)
 
 
 def test_the_run_after_one_that_has_ended(run: Run, server: BillingServer, tmp_path: Path) -> None:
     """It knows from the last runner's file that the journal has had more than it has."""
-    journal, copy = tmp_path / "out" / "journal" / "journal.sqlite3", tmp_path / "copy.sqlite3"
+    journal, copy = tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "copy.sqlite3"
     at_creates(server, {COPIED: lambda: copied(journal, copy)})
     assert run(server, horses(ITEMS), concurrency=1).done
     replace(copy, journal)
-    with pytest.raises(JournalUnusable, match="it is an older copy, or a new journal") as refused:
+    with pytest.raises(StoreUnusable, match="it is an older copy, or a new journal") as refused:
         run(server, None, concurrency=1)
     assert (server.posts, server.doubles) == (ITEMS, [])
     (file,) = (path for path in journal.parent.glob("runner-*") if str(path) in str(refused.value))
@@ -107,7 +107,7 @@ def test_what_lies_in_the_latest_journal_is_resumed(run: Run, server: BillingSer
     """Runs that end and begin again find each other's writes, and pay for nothing twice."""
     for count in (1, 3, ITEMS):
         assert run(server, horses(count)).done
-    assert run(server, None).counts == {State.DOWNLOADED: ITEMS}
+    assert run(server, None).counts == {Stage.DOWNLOADED: ITEMS}
     assert (server.posts, server.doubles) == (ITEMS, [])
 
 
@@ -147,10 +147,10 @@ def test_a_worker_of_a_database(
         RESTORED: lambda: restore(postgres, shared.url),
     }
     at_creates(server, acts)
-    with pytest.raises(JournalUnusable, match="would pay for it again"):
+    with pytest.raises(StoreUnusable, match="would pay for it again"):
         work(server, shared, creates=1, concurrency=1)
     assert server.posts == RESTORED
-    with pytest.raises(JournalUnusable, match="it is an older copy, or a new journal"):
+    with pytest.raises(StoreUnusable, match="it is an older copy, or a new journal"):
         work(server, shared, creates=1, concurrency=1)
     assert (server.posts, server.doubles) == (RESTORED, [])
 
@@ -163,7 +163,7 @@ def test_a_worker_that_has_ended(
     at_creates(server, {COPIED: lambda: copy_of(postgres, shared.url)})
     assert work(server, shared, creates=1, concurrency=1).done
     restore(postgres, shared.url)
-    with pytest.raises(JournalUnusable, match="it is an older copy, or a new journal"):
+    with pytest.raises(StoreUnusable, match="it is an older copy, or a new journal"):
         work(server, shared, creates=1, concurrency=1)
     assert (server.posts, server.doubles) == (ITEMS, [])
 

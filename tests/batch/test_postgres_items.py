@@ -10,7 +10,7 @@ import pytest
 
 import moments
 from muybridge.batch.journal_entries import NewItem, State
-from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.journal_errors import StoreUnusable
 from muybridge.purchases import Budget, Measure
 from muybridge.testing.journal_conformance import SERVICE
 from muybridge.testing.journal_conformance.any_journal import TOKEN, new_items
@@ -103,7 +103,7 @@ def test_only_arm_arms(journal: Any) -> None:
 def test_a_damaged_item_is_reported(journal: Any, postgres: Postgres, url: str) -> None:
     """The message tells which batch it is, and what to do."""
     postgres.execute("UPDATE muybridge_items SET state = 'flying'", url=url)
-    with pytest.raises(JournalUnusable, match=r"\(horses\) is damaged \('flying' is no State\)\. "):
+    with pytest.raises(StoreUnusable, match=r"\(horses\) is damaged \('flying' is no State\)\. "):
         journal.entry(1)
 
 

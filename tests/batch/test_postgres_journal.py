@@ -16,13 +16,13 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import moments
-from muybridge.batch.items import InvalidBatch
+from muybridge.batch.items.reading import InvalidBatch
 from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import (
     ClaimLost,
-    JournalMissing,
+    BatchMissing,
     JournalOutdated,
-    JournalUnusable,
+    StoreUnusable,
     OverBudget,
     StillSending,
     Unstorable,
@@ -168,7 +168,7 @@ def test_a_server_that_forgets_is_refused(
         return "off" if name == forgetful else setting(db, name)
 
     monkeypatch.setattr(*read.place, forgetting)
-    with pytest.raises(JournalUnusable, match=f"{forgetful} is off"):
+    with pytest.raises(StoreUnusable, match=f"{forgetful} is off"):
         PostgresJournal(url, "horses")
     assert all(db.closed for db in asked)
 
@@ -176,7 +176,7 @@ def test_a_server_that_forgets_is_refused(
 def test_a_session_that_forgets_is_refused(postgres: Postgres) -> None:
     """So is an address that asks for fast commits."""
     fast = postgres.with_options("-c synchronous_commit=off")
-    with pytest.raises(JournalUnusable, match="synchronous_commit is off"):
+    with pytest.raises(StoreUnusable, match="synchronous_commit is off"):
         PostgresJournal.create(fast, "horses", SERVICE, new_items(1))
 
 
@@ -212,9 +212,9 @@ def test_other_tables_are_refused(
     PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
     spoil(postgres, url)
     knows = f"of version {version}, and this muybridge knows version 4. Nothing was sent. {advice}"
-    with pytest.raises(JournalUnusable, match=knows):
+    with pytest.raises(StoreUnusable, match=knows):
         PostgresJournal(url, "horses")
-    with pytest.raises(JournalUnusable, match=knows):
+    with pytest.raises(StoreUnusable, match=knows):
         PostgresJournal.create(url, "mules", SERVICE, new_items(1))
 
 
@@ -235,10 +235,10 @@ def test_the_version_stands_for_the_columns(
 
 def test_there_may_be_none(url: str) -> None:
     """A database without the batch is reported as such, and nothing is created in it."""
-    with pytest.raises(JournalMissing, match="no batch 'horses'"):
+    with pytest.raises(BatchMissing, match="no batch 'horses'"):
         PostgresJournal(url, "horses")
     PostgresJournal.create(url, "mules", SERVICE, new_items(1)).close()
-    with pytest.raises(JournalMissing, match="no batch 'horses'"):
+    with pytest.raises(BatchMissing, match="no batch 'horses'"):
         PostgresJournal(url, "horses")
 
 
@@ -273,7 +273,7 @@ def test_a_batch_whose_items_cannot_be_stored_is_not_begun(url: str) -> None:
     same = [NewItem(name="", stem="a", family="imgb", body={})] * 2
     with pytest.raises(Exception, match="stem"):
         PostgresJournal.create(url, "horses", SERVICE, same)
-    with pytest.raises(JournalMissing):
+    with pytest.raises(BatchMissing):
         PostgresJournal(url, "horses")
 
 
@@ -310,11 +310,11 @@ def test_a_password_is_never_shown(postgres: Postgres, url: str) -> None:
     with PostgresJournal.create(with_password, "horses", SERVICE, new_items(1)) as journal:
         assert "hush" not in f"{journal!r} {journal.name}"
         postgres.execute("DROP TABLE muybridge_strays", url=url)
-        with pytest.raises(JournalUnusable) as raised:
+        with pytest.raises(StoreUnusable) as raised:
             journal.strays()
     assert "hush" not in str(raised.value)
     for wrong in ("postgresql://u:hush@[/x", "host=a password=hush nonsense", "hush"):
-        with pytest.raises(JournalUnusable) as raised:
+        with pytest.raises(StoreUnusable) as raised:
             PostgresJournal(wrong, "horses")
         assert "hush" not in f"{raised.value}{raised.value.__cause__}"
 
@@ -328,7 +328,7 @@ def test_an_old_server_is_refused(
 ) -> None:
     """PostgreSQL 14 is new enough, and what is older is refused with its version."""
     monkeypatch.setattr("psycopg.ConnectionInfo.server_version", version)
-    expected = pytest.raises(JournalUnusable, match=r"14 or newer is required .*version 13")
+    expected = pytest.raises(StoreUnusable, match=r"14 or newer is required .*version 13")
     with expected if is_refused else nullcontext():
         PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
 
@@ -344,7 +344,7 @@ def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_database_that_cannot_be_reached_is_told() -> None:
     """Where nobody listens, nothing is sent, and the message says which host."""
-    with pytest.raises(JournalUnusable, match=r"postgresql://127\.0\.0\.1/x: .*Nothing more"):
+    with pytest.raises(StoreUnusable, match=r"postgresql://127\.0\.0\.1/x: .*Nothing more"):
         PostgresJournal("postgresql://127.0.0.1:1/x?connect_timeout=2", "horses")
 
 
@@ -514,7 +514,7 @@ def test_a_closed_journal_is_closed(url: str) -> None:
     """After its context nothing is read from a journal, or written to it."""
     with PostgresJournal.create(url, "horses", SERVICE, new_items(1)) as journal:
         pass
-    with pytest.raises(JournalUnusable), closing(journal):
+    with pytest.raises(StoreUnusable), closing(journal):
         journal.counts()
 
 

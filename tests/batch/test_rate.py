@@ -14,8 +14,8 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import State
-from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored_rate
+from muybridge.batch import Stage
+from muybridge.purchases.rates import Permits, RequestRate, check_rate, stored_rate
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
@@ -250,7 +250,7 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         assert permits == []
         with pytest.raises(ValueError, match="rate must be"):
             run(server, horses(6), rate=0)
-    assert batch.status(tmp_path / "out").counts == {State.DOWNLOADED: 5}
+    assert batch.status(tmp_path / "out").counts == {Stage.DOWNLOADED: 5}
 
 
 def test_a_rate_is_above_zero() -> None:

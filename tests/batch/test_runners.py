@@ -13,9 +13,9 @@ import pytest
 
 import moments
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalOutdated, StoreUnusable
 from muybridge.batch.recovery import UNKNOWN_END, recover, release, release_item
-from muybridge.batch.runner_files import (
+from muybridge.batch.running.side_files import (
     UNFINISHED,
     DeadRunner,
     KeptReply,
@@ -23,7 +23,7 @@ from muybridge.batch.runner_files import (
     Runner,
     processes_at_work,
 )
-from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
+from muybridge.batch.items.folder import FOLDER, SqliteJournal
 from muybridge_protocol.records.json import RAW_LIMIT
 from muybridge_protocol.service import Service
 
@@ -174,7 +174,7 @@ def test_only_the_reply_to_an_items_own_create_is_read(folder: Path) -> None:
         assert not path.exists()
 
 
-@pytest.mark.parametrize("error", [JournalUnusable("locked"), ClaimLost("another one's")])
+@pytest.mark.parametrize("error", [StoreUnusable("locked"), ClaimLost("another one's")])
 def test_a_kept_reply_waits_for_the_journal(
     error: Exception, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

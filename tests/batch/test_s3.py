@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import moments
-from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, State, What
+from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.stores import WrongPlace, open_store
 from muybridge.batch.stores.places import agreed_place, place_for_all
@@ -67,7 +67,7 @@ def test_results_are_objects(
     s3.store("horses/h2.png", b"a picture that took a week")
     events: list[BatchEvent] = []
     report = work(server, shared, on_event=events.append)
-    assert report.counts == {State.DOWNLOADED: 2}
+    assert report.counts == {Stage.DOWNLOADED: 2}
     assert s3.objects() == {
         "horses/h1.png": picture(server, 1),
         "horses/h2.png": b"a picture that took a week",
@@ -114,7 +114,7 @@ def test_names_come_to_an_end(
     s3.fault = taken
     events: list[BatchEvent] = []
     report = work(server, shared, on_event=events.append, seconds=1)
-    assert report.counts == {State.COMPLETED: 1}
+    assert report.counts == {Stage.COMPLETED: 1}
     assert "5 names such as h1.png are taken" in (report.entries[0].reason or "")
     assert len(set(s3.puts)) == 1 + 5
 
@@ -126,12 +126,12 @@ def test_a_result_that_is_not_kept(
     submit(server, shared, 1)
     s3.fault = lambda path: Fault.NONE if path.endswith("muybridge") else Fault.FORGOTTEN
     report = work(server, shared)
-    assert report.counts == {State.COMPLETED: 1}
+    assert report.counts == {Stage.COMPLETED: 1}
     assert "does not return it" in (report.entries[0].reason or "")
     (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")
     assert kept.read_bytes() == picture(server, 1)
     s3.fault = lambda _: Fault.NONE
-    assert work(server, shared).counts == {State.DOWNLOADED: 1}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 1}
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
     assert server.posts == 1
 
@@ -143,7 +143,7 @@ def test_while_s3_is_away(server: BillingServer, s3: S3, shared: SharedBatch, wo
     s3.fault = lambda path: Fault.NONE if path.endswith("muybridge") else next(away, Fault.NONE)
     events: list[BatchEvent] = []
     report = work(server, shared, on_event=events.append, creates=1, concurrency=1)
-    assert report.counts == {State.DOWNLOADED: 3}
+    assert report.counts == {Stage.DOWNLOADED: 3}
     assert server.posts == 3
     assert set(s3.objects()) == {"horses/h1.png", "horses/h2.png", "horses/h3.png"}
     put_off = [event for event in events if event.what is What.POSTPONED]
@@ -166,9 +166,9 @@ def test_a_result_survives_its_link(
     work_on = s3.fault
     server.media_works = True
     s3.fault = lambda path: deny(path) if "h1" in path else Fault.NONE
-    assert work(server, shared).counts == {State.COMPLETED: 1}
+    assert work(server, shared).counts == {Stage.COMPLETED: 1}
     s3.fault = work_on
-    assert work(server, shared).counts == {State.DOWNLOADED: 1}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 1}
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
 
 
@@ -185,9 +185,9 @@ def test_a_result_that_is_too_large(
     monkeypatch.setattr(*moments.constant("largest object"), len(PNG + b"task-9-horse-10"))
     monkeypatch.setattr(*moments.constant("shortest pause of a worker"), 0.01)
     report = work(server, shared, creates=1, concurrency=1)
-    assert report.counts == {State.DOWNLOADED: 9, State.COMPLETED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 9, Stage.COMPLETED: 1}
     with shared.open() as journal:
-        (large,) = journal.entries(State.COMPLETED)
+        (large,) = journal.entries(Stage.COMPLETED)
     assert large.name == "h10"
     assert "it is too large for one PUT to S3; copy this file" in (large.reason or "")
     (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")
@@ -203,7 +203,7 @@ def test_a_lost_response_of_s3(
     faults = iter([Fault.STORED_AND_LOST])
     s3.fault = lambda path: next(faults, Fault.NONE) if "h1" in path else Fault.NONE
     report = work(server, shared)
-    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
 
@@ -221,14 +221,14 @@ def test_a_record_that_fails(
     failures = iter([JournalAway("the database is away")])
 
     def failing(journal: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
-        if after is State.DOWNLOADED and (failure := next(failures, None)) is not None:
+        if after is Stage.DOWNLOADED and (failure := next(failures, None)) is not None:
             server.media_works = False
             raise failure
         move(journal, entry, before, after, **facts)
 
     monkeypatch.setattr(*moments.at("item moved", "postgres").place, failing)
     report = work(server, shared)
-    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
 

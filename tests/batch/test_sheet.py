@@ -113,7 +113,7 @@ def folder(tmp_path: Path) -> Path:
         ("state='failed', reason=?", (HOSTILE,)),
         ("state='ambiguous', reason=?, candidate=?", (HOSTILE, HOSTILE)),
     ]
-    db = sqlite3.connect(out / "journal" / "journal.sqlite3")
+    db = sqlite3.connect(out / "journal" / "store.sqlite3")
     for number, (change, values) in enumerate(changes, start=1):
         db.execute(f"UPDATE items SET {change} WHERE number = ?", (*values, number))  # noqa: S608  ours
     db.commit()
@@ -159,7 +159,7 @@ def test_every_fact_is_shown(folder: Path) -> None:
 )  # fmt: skip
 def test_an_odd_value_hides_nothing_else(folder: Path, name: str, value: str) -> None:
     """Whatever a foreign hand has left in a journal, the item keeps its picture and its name."""
-    db = sqlite3.connect(folder / "journal" / "journal.sqlite3")
+    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
     db.execute(f"UPDATE items SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
     db.commit()
     db.close()

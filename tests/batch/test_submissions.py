@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muybridge import Client, batch
-from muybridge.batch import SharedBatch, State
-from muybridge.batch.runner_files import Runner
+from muybridge.batch import SharedBatch, Stage
+from muybridge.batch.running.side_files import Runner
 from muybridge.batch.shared import open_journal
-from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
+from muybridge.batch.items.folder import FOLDER, SqliteJournal
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Budget, Measure
 from muybridge_protocol.estimates import PriceList, parse_prices
@@ -72,7 +72,7 @@ def test_a_refused_submission_changes_nothing(
         batch.submit(shared, items, service, **changes)
     assert facts(postgres, shared) == before
     report = work(server, shared, out=None)
-    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 1}
+    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 1}
     assert server.posts == 1
 
 
@@ -121,10 +121,10 @@ def test_lines_are_appended_without_their_price(
     assert done.exit_code == 2
     for number in (3, 4):
         assert f"item {number}: cost: the limit of 5 in cost cannot be checked" in done.stderr
-    assert work(server, shared).counts == {State.DOWNLOADED: 2}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 2}
     assert submit(4, "--prices", "PRICES").exit_code == 0
     assert submit(4, "--max-cost", "6").exit_code == 0, "the prices are known"
-    assert work(server, shared).counts == {State.DOWNLOADED: 4}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 4}
     assert server.posts == 4
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_amount_stops_one_item(
 ) -> None:
     """The others are sent, and the worker says which one is not, and what to do."""
     report = work(server, poisoned, creates=1)
-    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 3}
+    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 3}
     assert report.over_budget
     assert report.stopped == (
         "item 1 (h1): the limit of 5 in cost cannot be checked, because its cost is unknown. "
@@ -171,7 +171,7 @@ def test_the_price_is_given_later(work: Work, server: BillingServer, poisoned: S
         batch.submit(poisoned, items, service, budget=Budget(cost=6))
     batch.submit(poisoned, items, service, prices=prices())
     report = work(server, poisoned)
-    assert (report.counts, server.posts) == ({State.DOWNLOADED: 4}, 4)
+    assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 4}, 4)
     assert report.budget is not None
     assert str(report.budget.spent[Measure.COST]) == "0.04"
 
@@ -233,9 +233,9 @@ def test_submissions_at_the_same_time(
 def test_the_item_is_abandoned(work: Work, server: BillingServer, poisoned: SharedBatch) -> None:
     """An item whose amount nobody tells can be left out."""
     work(server, poisoned)
-    assert batch.abandon(poisoned, "h1").state is State.ABANDONED
+    assert batch.abandon(poisoned, "h1").state is Stage.ABANDONED
     report = work(server, poisoned)
-    assert (report.counts, report.stopped) == ({State.ABANDONED: 1, State.DOWNLOADED: 3}, "")
+    assert (report.counts, report.stopped) == ({Stage.ABANDONED: 1, Stage.DOWNLOADED: 3}, "")
 
 
 def test_a_refused_run_changes_nothing(run: Run, server: BillingServer, tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_a_refused_run_changes_nothing(run: Run, server: BillingServer, tmp_path
             with pytest.raises(kind):
                 run(other, items, rate=5)
         assert other.requests == 0
-    assert batch.status(out).counts == {State.QUEUED: 1}
+    assert batch.status(out).counts == {Stage.QUEUED: 1}
     with open_journal(out) as journal:
         assert isinstance(journal, SqliteJournal)
         assert not journal.has_rate
-    assert run(server, horses(2)).counts == {State.DOWNLOADED: 2}
+    assert run(server, horses(2)).counts == {Stage.DOWNLOADED: 2}
 
 
 @pytest.mark.parametrize("place", ["folder", "database"])
@@ -269,7 +269,7 @@ def test_a_price_that_the_client_does_not_have(
         else:
             batch.submit(shared, items, client.service)
             report = batch.work(client, shared, tmp_path / "out", creates=1)
-    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 2}
+    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 2}
     assert report.stopped.startswith("item 1 (h1): ")
     assert "because its cost is unknown. Give its price" in report.stopped
     assert server.posts == 2

@@ -10,7 +10,7 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import JournalUnusable, SharedBatch, State
+from muybridge.batch import StoreUnusable, SharedBatch, Stage
 from muybridge_protocol.purchases import Budget
 from muybridge_protocol.service import Service
 
@@ -74,12 +74,12 @@ def test_a_machine_that_vanishes_holds_nobody_up(
         relay.rewrite = once_it_locks(locked, relay.swallow)
         behind = SharedBatch(relay.address, shared.name)
         monkeypatch.setattr(*moments.constant("silence of a database"), 0.3)
-        with pytest.raises(JournalUnusable):
+        with pytest.raises(StoreUnusable):
             work(server, behind, out=tmp_path / "gone", lease=2, patience=0)
         assert server.posts == 0
         monkeypatch.setattr(*moments.constant("silence of a database"), 5.0)
         report = work(server, shared, lease=2, patience=5)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: ITEMS}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: ITEMS}, ())
     assert (server.posts, server.doubles) == (ITEMS, [])
 
 
@@ -102,7 +102,7 @@ def test_a_worker_whose_transaction_was_ended_goes_on(
         report = work(server, SharedBatch(relay.address, shared.name), lease=5)
     assert waited[0] == 1
     assert waited[-1] == 0, "the server ended it"
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: ITEMS}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: ITEMS}, ())
     assert (server.posts, server.doubles) == (ITEMS, [])
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import moments
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.port import SharedJournal
 from muybridge.cli.commands import muybridge
@@ -68,7 +68,7 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
     """While the database is away, a worker says so once, and when it gives up."""
 
     command("batch submit FILE --journal URL --name horses")
-    take = moments.at("item claimed", "postgres").value
+    take = moments.at("items taken", "postgres").value
     failures = iter([JournalAway("The database is on holiday."), JournalAway("It is still away.")])
 
     def taking(*arguments: Any, **more: Any) -> Any:
@@ -76,7 +76,7 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
             raise failure
         return take(*arguments, **more)
 
-    monkeypatch.setattr(*moments.at("item claimed", "postgres").place, taking)
+    monkeypatch.setattr(*moments.at("items taken", "postgres").place, taking)
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n")
     (said,) = (line for line in done.stderr.splitlines() if "waits" in line)
@@ -112,25 +112,25 @@ def test_a_person_decides(command: Command) -> None:
 def _lost(journal: SharedJournal, attempt: int) -> None:
     """Let the worker `one` arm the second item, and be declared dead before its response."""
     entry = journal.entry(2)
-    if entry.state is State.AMBIGUOUS:
-        journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
+    if entry.state is Stage.AMBIGUOUS:
+        journal.move(entry, Stage.AMBIGUOUS, Stage.QUEUED, by=None)
     taken = journal.take("one", creates=True)
     assert taken is not None
     journal.arm(taken, attempt, by="one", lasts=0)
-    journal.move(taken, State.ARMED, State.AMBIGUOUS, by="one", owner=None, reason="it was lost")
+    journal.move(taken, Stage.ARMED, Stage.AMBIGUOUS, by="one", owner=None, reason="it was lost")
 
 
 @pytest.mark.parametrize(
     ("after", "facts", "said"),
     [
-        (State.SUBMITTED, {"token": TOKEN}, "It names task task-1, which you have probably paid"),
-        (State.ARMED, {"reply": b'{"id": "task-1"}'}, "It names task task-1, which you have prob"),
-        (State.ARMED, {"reply": b'{"i'}, "It names no task, so check your account."),
-        (State.REFUSED, {}, "That request created no task."),
+        (Stage.SUBMITTED, {"token": TOKEN}, "It names task task-1, which you have probably paid"),
+        (Stage.ARMED, {"reply": b'{"id": "task-1"}'}, "It names task task-1, which you have prob"),
+        (Stage.ARMED, {"reply": b'{"i'}, "It names no task, so check your account."),
+        (Stage.REFUSED, {}, "That request created no task."),
     ],
 )
 def test_a_stray_is_shown_with_what_to_do(
-    after: State, facts: dict[str, Any], said: str, command: Command, shared: SharedBatch
+    after: Stage, facts: dict[str, Any], said: str, command: Command, shared: SharedBatch
 ) -> None:
     """A late response is reported with its task's id, until the item has that very task."""
     command("batch submit FILE --journal URL --name horses")

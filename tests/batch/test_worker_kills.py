@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from muybridge import batch
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from processes import Nursery
 
 from .billing import BillingServer, Fault, at_random
@@ -144,7 +144,7 @@ def test_killed_at(
     audit = Audit.of(server, shared)
     assert (audit.doubles, audit.wrong) == ([], [])
     assert audit.interrupted == (step in IN_FLIGHT)
-    assert audit.states[State.DOWNLOADED] == 1 - audit.interrupted
+    assert audit.states[Stage.DOWNLOADED] == 1 - audit.interrupted
 
 
 def _wait_until_paused(process: int) -> None:
@@ -166,11 +166,11 @@ def test_paused_between_arming_and_sending(
     paused = machines[0].start(**order, folder=str(tmp_path / "a"), pause_at="after: item armed")
     _wait_until_paused(paused)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
-    assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+    assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
     assert server.posts == 0
     os.kill(paused, signal.SIGCONT)
     assert machines[0].wait() == 0
-    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 1}
+    assert batch.shared_status(shared).counts == {Stage.DOWNLOADED: 1}
     assert (server.posts, server.doubles) == (1, [])
 
 
@@ -194,9 +194,9 @@ def test_paused_while_a_create_is_under_way(
     started.set()
     _wait_until_paused(process[0])
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
-    assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+    assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
     os.kill(process[0], signal.SIGCONT)
     assert machines[0].wait() == 0
     report = batch.shared_status(shared)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])

@@ -13,7 +13,7 @@ import pytest
 import moments
 from muybridge import Client, batch
 from muybridge.batch import (
-    JournalMissing,
+    BatchMissing,
     SharedBatch,
     SharedReport,
     State,
@@ -106,7 +106,7 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
         assert report.counts == {State.AMBIGUOUS: 2}
         assert [entry.number for entry in report.ambiguous] == [1, 2]
         assert server.posts == 2
-        with pytest.raises(batch.CannotResolve, match="may still be under way"):
+        with pytest.raises(batch.CannotDecide, match="may still be under way"):
             batch.resubmit(shared, "h1", i_may_pay_twice=True)
         assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
         assert batch.abandon(shared, "h2").state is State.ABANDONED
@@ -118,7 +118,7 @@ def test_a_refused_decision_changes_nothing(work: Work, shared: SharedBatch, sto
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
         submit(server, shared, 1)
         work(server, shared)
-        with pytest.raises(batch.CannotResolve, match="may still be under way"):
+        with pytest.raises(batch.CannotDecide, match="may still be under way"):
             batch.resubmit(shared, "h1", i_may_pay_twice=True)
         assert [one.state for one in purchases_at(store)] == [Bought.AMBIGUOUS]
         assert work(server, shared).counts == {State.AMBIGUOUS: 1}
@@ -195,7 +195,7 @@ def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: Shared
     service = Service(base_url=server.url)
     with pytest.raises(batch.InvalidBatch, match="item 2: cost: the limit of 5 in cost cannot be"):
         batch.submit(shared, horses(2), service, budget=Budget(cost=5))
-    with pytest.raises(JournalMissing):
+    with pytest.raises(BatchMissing):
         batch.shared_status(shared)
     with pytest.raises(ValueError, match="leave `per` out"):
         batch.submit(shared, horses(2), service, budget=Budget(creates=5, per="day"))
@@ -350,7 +350,7 @@ def test_another_batch_or_service_is_refused(
     work: Work, server: BillingServer, shared: SharedBatch
 ) -> None:
     """A worker sends nothing for a batch that is not there, or whose tasks are elsewhere."""
-    with pytest.raises(JournalMissing):
+    with pytest.raises(BatchMissing):
         work(server, shared)
     batch.submit(shared, horses(1), Service(base_url="https://service.test"))
     with pytest.raises(WrongService, match=r"begun at https://service\.test"):

@@ -57,7 +57,7 @@ def work(
 
 def _retry_like_others_do() -> None:
     """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.batch.journal_entries import State
+    from muybridge_protocol.purchases import Stage
     from muybridge.batch.postgres import PostgresJournal
 
     move = PostgresJournal.move

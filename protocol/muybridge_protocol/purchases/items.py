@@ -31,6 +31,9 @@ class Item:
         sha256: The file's checksum, or None.
         began: When its task's id became known, Unix seconds, or None.
         ended: When its final status became known, Unix seconds, or None.
+        next_poll_at: When its task may next be polled, Unix seconds, or None.
+        amounts: What it consumes, as `written_amounts` has it, if that was known when it was added;
+            or None.
     """
 
     batch: int
@@ -50,6 +53,8 @@ class Item:
     sha256: str | None = None
     began: float | None = None
     ended: float | None = None
+    next_poll_at: float | None = None
+    amounts: str | None = None
 
     def has_joined(self, purchase: Purchase) -> bool:
         """Whether *purchase* is that of an identical item, or of a request outside the batch."""

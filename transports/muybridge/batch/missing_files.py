@@ -1,10 +1,10 @@
 """Downloaded results whose files are gone: the next run downloads them again.
 
 Until then they count as completed, which is what a task is called whose result is to be downloaded.
-The journal keeps the name and the checksum of such a file. So if the service no longer has it, a
+The store keeps the name and the checksum of such a file. So if the service no longer has it, a
 run recognizes the file that is put back.
 
-Only a batch in a folder looks for its files: its journal is in the same folder, so one cannot be
+Only a batch in a folder looks for its files: its store may be in the same folder, so one cannot be
 there without the other. A shared batch's folder may be on another machine, and S3 would have to be
 asked about each result.
 """
@@ -14,28 +14,31 @@ from __future__ import annotations
 import stat
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
 from muybridge.batch.file_names import checksum
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.items.batch import Batch
+from muybridge.batch.items.entry import Entry
+from muybridge.purchases.errors import Lost
 from muybridge.signals import ignoring_errors
+from muybridge_protocol.purchases import Stage
 
 
-def counts_as_found(journal: SqliteJournal, folder: Path) -> tuple[dict[State, int], int]:
+def counts_as_found(batch: Batch, folder: Path) -> tuple[dict[Stage, int], int]:
     """Return how many items are in each state, and how many of the completed have lost their file.
 
     Empty states are left out.
     """
-    noticed = sum(_lacks_file(entry, folder) for entry in journal.entries(State.COMPLETED))
-    missing = sum(1 for _ in _missing(journal, folder))
-    counts = Counter(journal.counts())
-    missing = min(missing, counts[State.DOWNLOADED])  # a run may just have noticed it
-    counts += Counter({State.DOWNLOADED: -missing, State.COMPLETED: missing})
-    missing = min(missing + noticed, counts[State.COMPLETED])  # or have downloaded it
-    return {state: counts[state] for state in State if counts[state]}, missing
+    noticed = sum(_lacks_file(entry, folder) for entry in batch.entries(Stage.COMPLETED))
+    missing = sum(1 for _ in _missing(batch, folder))
+    counts = Counter(batch.counts())
+    missing = min(missing, counts[Stage.DOWNLOADED])  # a run may just have noticed it
+    counts += Counter({Stage.DOWNLOADED: -missing, Stage.COMPLETED: missing})
+    missing = min(missing + noticed, counts[Stage.COMPLETED])  # or have downloaded it
+    return {state: counts[state] for state in Stage if counts[state]}, missing
 
 
 def as_found(entry: Entry, folder: Path) -> Entry:
@@ -43,17 +46,17 @@ def as_found(entry: Entry, folder: Path) -> Entry:
     back = is_back(entry, folder)
     if not back and not _lacks_file(entry, folder):
         return entry
-    reason = _reason(entry) if entry.state is State.DOWNLOADED else entry.reason
+    reason = _reason(entry) if entry.state is Stage.DOWNLOADED else entry.reason
     if back and reason == _reason(entry):
         reason = f"{entry.path} is there again, and the next run checks it"
     return attrs.evolve(
-        entry, state=State.COMPLETED, reason=reason, path=None, size=None, sha256=None
+        entry, state=Stage.COMPLETED, reason=reason, path=None, size=None, sha256=None
     )
 
 
 def is_back(entry: Entry, folder: Path) -> bool:
     """Whether *entry* is completed and its missing file is in *folder* again."""
-    if entry.state is not State.COMPLETED or entry.path is None:
+    if entry.state is not Stage.COMPLETED or entry.path is None:
         return False
     with ignoring_errors(OSError):
         found = (folder / entry.path).stat()
@@ -62,41 +65,41 @@ def is_back(entry: Entry, folder: Path) -> bool:
     return False
 
 
-def follow_files(journal: SqliteJournal, folder: Path) -> list[Entry]:
+def follow_files(batch: Batch, folder: Path) -> list[Entry]:
     """Record which files are missing in *folder* and which are back, and return the missing items.
 
     A run downloads what is completed. Its task is known, so nothing is created. A file that is back
     counts only if it is the same, and not another item's by now.
     """
-    numbers = [*_missing(journal, folder)]
-    back = [entry for entry in journal.entries(State.COMPLETED) if _is_same(entry, folder)]
+    numbers = [*_missing(batch, folder)]
+    back = [entry for entry in batch.entries(Stage.COMPLETED) if _is_same(entry, folder)]
     if not numbers and not back:
         return []
-    with journal.transaction():  # nobody else records a file meanwhile
-        entries = [journal.entry(number) for number in numbers]
-        gone = [entry for entry in entries if _lacks_file(entry, folder)]
-        for entry in gone:
-            reason = _reason(entry)
-            journal.move(entry, State.DOWNLOADED, State.COMPLETED, by=None, reason=reason)
-        taken = {name for _, name in journal.files()}
-        for entry in back:
-            name = entry.path or ""
-            if journal.entry(entry.number) == entry and name not in taken:
-                taken.add(name)
-                journal.move(entry, State.COMPLETED, State.DOWNLOADED, by=None, reason=None)
+    entries = [batch.entry(number) for number in numbers]
+    gone = [entry for entry in entries if _lacks_file(entry, folder)]
+    for entry in gone:
+        with suppress(Lost):  # another run has just noticed it
+            batch.move(batch.item(entry.number), Stage.COMPLETED, reason=_reason(entry))
+    taken = {name for _, name in batch.files()}
+    for entry in back:
+        name = entry.path or ""
+        if batch.entry(entry.number) == entry and name not in taken:
+            taken.add(name)
+            with suppress(Lost):
+                batch.move(batch.item(entry.number), Stage.DOWNLOADED, reason=None)
     return [as_found(entry, folder) for entry in gone]
 
 
-def _missing(journal: SqliteJournal, folder: Path) -> Iterator[int]:
-    return (number for number, name in journal.files() if _is_missing(folder / name))
+def _missing(batch: Batch, folder: Path) -> Iterator[int]:
+    return (number for number, name in batch.files() if _is_missing(folder / name))
 
 
 def _lacks_file(entry: Entry, folder: Path) -> bool:
     if entry.path is None:
         return False
-    if entry.state is State.COMPLETED:
+    if entry.state is Stage.COMPLETED:
         return not is_back(entry, folder)
-    return entry.state is State.DOWNLOADED and _is_missing(folder / entry.path)
+    return entry.state is Stage.DOWNLOADED and _is_missing(folder / entry.path)
 
 
 def _is_same(entry: Entry, folder: Path) -> bool:

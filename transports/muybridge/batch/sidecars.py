@@ -1,4 +1,4 @@
-"""Sidecars of a batch's results, made from its journal alone.
+"""Sidecars of a batch's results, made from its store alone.
 
 An item counts as downloaded even if its sidecar cannot be written: the result must not be at risk.
 So a run first writes the sidecars that earlier runs did not.
@@ -10,11 +10,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journaled_create import request_of
-from muybridge.batch.run_state import Run
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.requests import request_of
+from muybridge.batch.running.run_state import Run
 from muybridge.drivers.runtime import Runtime
 from muybridge.files.sidecar import Content, Sidecar, SidecarFailed, has_sidecar, write_sidecar
+from muybridge_protocol.purchases import Stage
 
 _AT_ONCE = 100
 """How many items are looked at between two chances to cancel."""
@@ -22,7 +23,7 @@ _AT_ONCE = 100
 
 async def catch_up(run: Run, runtime: Runtime) -> None:
     """Write the sidecars that earlier runs did not write."""
-    entries = run.journal.entries()
+    entries = run.batch.entries()
     folder = run.folder
     while page := list(islice(entries, _AT_ONCE)):
         for entry, failure in await runtime.in_thread(partial(_write_missing, page, folder)):
@@ -40,7 +41,7 @@ def write_sidecar_of(entry: Entry, folder: Path) -> SidecarFailed | None:
     """Write the sidecar of *entry*, which is downloaded, and return why that failed, or None.
 
     Args:
-        entry: The item, as it is in the journal.
+        entry: The item, as it is in the store.
         folder: The batch's folder.
     """
     if entry.path is None or entry.size is None or entry.sha256 is None:
@@ -58,7 +59,7 @@ def _write_missing(entries: list[Entry], folder: Path) -> list[tuple[Entry, Side
     """Write the sidecars of downloaded items that have none, and return what failed."""
     failed: list[tuple[Entry, SidecarFailed]] = []
     for entry in entries:
-        if entry.state is not State.DOWNLOADED or entry.path is None or entry.sha256 is None:
+        if entry.state is not Stage.DOWNLOADED or entry.path is None or entry.sha256 is None:
             continue
         path = folder / entry.path
         if has_sidecar(path, entry.sha256) or not path.exists():  # a result may have been removed

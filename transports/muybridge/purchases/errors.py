@@ -12,6 +12,10 @@ class StoreUnusable(MuybridgeError):
     """The store cannot be read or written, so nothing is sent. The message says why."""
 
 
+class StoreAway(StoreUnusable):
+    """The store's database cannot be reached at the moment."""
+
+
 class InvalidLimit(LocalError):
     """A limit in the environment cannot be read. Nothing was sent."""
 
@@ -39,7 +43,16 @@ class NameHeld(Exception):
 
 
 class Exceeded(Exception):
-    """A request does not fit into a budget. The message says which limit, and how much is left."""
+    """A request does not fit into a budget. The message says which limit, and how much is left.
+
+    Args:
+        message: The message.
+        is_unknown: Whether that is because nobody knows how much this request needs.
+    """
+
+    def __init__(self, message: str, *, is_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.is_unknown: bool = is_unknown
 
 
 class Lost(Exception):

@@ -21,7 +21,14 @@ from muybridge.purchases.errors import (
     StoreUnusable,
     TaskTaken,
 )
-from muybridge.purchases.items import Place, armed_item, lock_items, parts_of, update_items
+from muybridge.purchases.items import (
+    Place,
+    armed_item,
+    lock_items,
+    parts_of,
+    place_of,
+    update_items,
+)
 from muybridge.purchases.lists import Member
 from muybridge.purchases.port import Conflict, Mark, Rows
 from muybridge.purchases.schema import COLUMNS, EVER, VERSION, listed
@@ -37,6 +44,7 @@ from muybridge_protocol.purchases import (
     Order,
     Outcome,
     Purchase,
+    Stage,
     State,
     StoredBudget,
     Sums,
@@ -120,8 +128,23 @@ class Decision:
     wall: float | None = None
 
 
+@attrs.frozen(eq=False, kw_only=True)
+class Moving:
+    """A step of an item that concerns no purchase.
+
+    Args:
+        item: The item as it was read.
+        after: Its next stage, or the same one.
+        facts: Its other values.
+    """
+
+    item: Item
+    after: Stage
+    facts: Mapping[str, Any]
+
+
 _NOT_SENT: Final = Outcome(state=State.RELEASED, reason="it was not sent")
-Step = Arming | News | Withdrawal | Decision
+Step = Arming | News | Withdrawal | Decision | Moving
 
 
 def alone(step: Step) -> frozenset[Hashable]:
@@ -190,7 +213,7 @@ class Transaction:
         sums = _Sums(self.rows, part)
         changed = self._change_all(members, sums)
         armed = self._insert_all(members, leases=leases)
-        self._move_items(changed, armed)
+        self._move_items(changed, armed, members)
         self._check_owners(armed, leases=leases)
         self._keep_within_budgets(armed, sums, limited)
         sums.write()
@@ -357,10 +380,16 @@ class Transaction:
         self,
         changed: Mapping[str, tuple[Purchase, Outcome | None]],
         armed: Sequence[Member[Step]],
+        members: Sequence[Member[Step]],
     ) -> None:
-        """Let the items follow their purchases, and arm those for which something is armed."""
+        """Let the items follow their purchases, arm those for which something is armed, and move.
+
+        An item that moves is not armed in the same list: each of its steps ends before the next.
+        """
         arming = [(one, one.step) for one in armed if isinstance(one.step, Arming)]
+        moving = [(one, one.step) for one in members if isinstance(one.step, Moving)]
         places = [step.item for _, step in arming if step.item is not None]
+        places += [place_of(step.item) for _, step in moving]
         known = lock_items(self.rows, changed, places)
         changes: dict[Place, Item] = {}
         for place, item in known.items():
@@ -378,6 +407,14 @@ class Transaction:
             else:
                 self._items[step.key] = (step.item, known[step.item])
                 changes[step.item] = mine
+        for one, step in moving:
+            place = place_of(step.item)
+            item = known.get(place)
+            if item is None or (item.stage, item.owner) != (step.item.stage, step.item.owner):
+                one.error = Lost(f"item {step.item.number} is another worker's, or is done")
+                continue
+            one.result = attrs.evolve(item, stage=step.after, **step.facts)
+            known[place] = changes[place] = one.result
         update_items(self.rows, changes)
 
     def _is_committed(self, one: Member[Step], step: Arming) -> bool:
@@ -462,9 +499,9 @@ class Transaction:
         for one, step, purchase in new:
             assert isinstance(step, Arming)  # noqa: S101  for type checkers
             stored = [it for tag in purchase.counted_under for it in limits.get(tag, ())]
-            told = self._exceeded(step, stored, sums)
-            if told is not None:
-                self._take_back(one, Exceeded(told))
+            exceeded = self._exceeded(step, stored, sums)
+            if exceeded is not None:
+                self._take_back(one, exceeded)
                 continue
             counting = tuple(it.counted_under for it in stored if it.since is not None)
             if counting:
@@ -472,18 +509,21 @@ class Transaction:
                 self._update(purchase, one.result)
             sums.count(None, one.result)
 
-    def _exceeded(self, step: Arming, stored: Sequence[StoredBudget], sums: _Sums) -> str | None:
+    def _exceeded(
+        self, step: Arming, stored: Sequence[StoredBudget], sums: _Sums
+    ) -> Exceeded | None:
         """Return which budget a step would exceed, or None."""
         amounts = step.order.amounts
-        for one in stored:
-            spent = sums.spent(one.counted_under, one.budget, self.now)
-            if (told := one.budget.exceeded_by(amounts, spent)) is not None:
-                return f"{told}. It is {one.called()} (`muybridge budget list`)"
-        exceeded = (
-            budget.exceeded_by(amounts, sums.spent(EVERYTHING, budget, self.now))
-            for budget in step.budgets
-        )
-        return next(filter(None, exceeded), None)
+        limits = [
+            (one.budget, one.counted_under, f". It is {one.called()} (`muybridge budget list`)")
+            for one in stored
+        ]
+        for budget, tag, which in [*limits, *((it, EVERYTHING, "") for it in step.budgets)]:
+            spent = sums.spent(tag, budget, self.now)
+            if (told := budget.exceeded_by(amounts, spent)) is not None:
+                is_unknown = any(amounts[one] is None for one in budget.limits)
+                return Exceeded(f"{told}{which}", is_unknown=is_unknown)
+        return None
 
 
 class _Sums:

@@ -24,7 +24,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from muybridge.batch import SharedBatch, work
-from muybridge.batch.journal_errors import JournalAway
+from muybridge.purchases.errors import StoreAway
 from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.client import Client
 from muybridge.workers.environment import WorkerSettings
@@ -119,7 +119,7 @@ def _work(batch: str, log: TurnLog) -> int | None:
                 spool=settings.spool,
                 seconds=settings.seconds,
             )
-    except (JournalAway, PlaceUnusable) as error:
+    except (StoreAway, PlaceUnusable) as error:
         log.away(error, PAUSE)
         return PAUSE
     delay = delay_after(report, timed_out=time.monotonic() >= ends_at)

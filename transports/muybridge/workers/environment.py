@@ -9,7 +9,7 @@ from typing import Final, Self
 import attrs
 
 from muybridge.batch.stores.opening import open_store, spool_of
-from muybridge.batch.worker import CONCURRENCY, CREATES
+from muybridge.batch.running.worker import CONCURRENCY, CREATES
 from muybridge_protocol.errors import LocalError, MuybridgeError
 
 TURN: Final = 600
@@ -60,7 +60,7 @@ class WorkerSettings:
         Raises:
             LocalError: One of them is not valid, or needs a package that is not installed.
         """
-        from muybridge.batch.postgres.connecting import named
+        from muybridge.purchases.connecting import named
 
         with _about("MUYBRIDGE_JOURNAL"):
             named(self.journal)

@@ -24,14 +24,15 @@ import attrs
 
 from muybridge.batch.events import Report
 from muybridge.batch.file_names import link
-from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.items.entry import Entry
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import thumbnail_name
-from muybridge.batch.sqlite.journal import FOLDER
+from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.storable_values import encodable
 from muybridge.signals import genuine
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
+from muybridge_protocol.purchases import Stage
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, read_result
 
@@ -45,7 +46,7 @@ _MARK = '<meta name="generator" content="muybridge batch">'
 _MARKED_WITHIN = 4096
 
 _UNREADABLE = "cannot be shown"
-_PROBLEMS = frozenset({State.FAILED, State.REFUSED, State.AMBIGUOUS})
+_PROBLEMS = frozenset({Stage.FAILED, Stage.REFUSED, Stage.AMBIGUOUS})
 
 
 def write_sheet(report: Report) -> Path:
@@ -136,8 +137,8 @@ def _figure(entry: Entry, folder: Path) -> Iterator[str]:
         yield f'<p class="prompt">{escape(prompt)}</p>'
     if entry.reason is not None:
         yield f'<p class="reason">{escape(entry.reason)}</p>'
-    if entry.state is State.AMBIGUOUS:
-        yield f"<p>Decide with <code>muybridge batch resolve DIR {entry.number}</code>.</p>"
+    if entry.state is Stage.AMBIGUOUS:
+        yield f"<p>Decide with <code>muybridge decide --batch DIR {entry.number}</code>.</p>"
     yield "<dl>"
     yield from _rows(Item(entry, settings))
     yield "</dl></figcaption></figure>"
