@@ -185,7 +185,7 @@ def test_a_runner_that_was_killed(
     folder = tmp_path / "out"
     with BillingServer() as server:
         order = {"url": server.url, "folder": str(folder), "store": str(path)}
-        killed = nursery.run(**order, items=1, kill_at="before: response held", driver=driver)
+        killed = nursery.run(**order, items=1, kill_at="before: response kept", driver=driver)
         assert killed == -9
         assert nursery.run(**order) == 0
         assert batch.status(folder).counts == {Stage.AMBIGUOUS: 1}

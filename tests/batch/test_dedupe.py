@@ -93,7 +93,7 @@ def test_one_that_is_ambiguous(run: Run, store: str, tmp_path: Path) -> None:
     """If one may have been accepted, the others wait for the decision, and are never sent."""
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         report = run(server, twins(3), concurrency=1, dedupe=True)
-        assert report.counts == {Stage.QUEUED: 2, Stage.AMBIGUOUS: 1}
+        assert report.counts == {Stage.JOINED: 2, Stage.AMBIGUOUS: 1}
         assert server.posts == 1
         waiting = report.entries[1]
         assert waiting.reason is not None
@@ -131,7 +131,7 @@ def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
-@pytest.mark.parametrize("step", ["before: response held", "after: item claimed"])
+@pytest.mark.parametrize("step", ["before: response kept", "after: items taken"])
 def test_a_runner_that_was_killed(
     nursery: Nursery, tmp_path: Path, path: Path, driver: str, step: str
 ) -> None:
@@ -143,10 +143,10 @@ def test_a_runner_that_was_killed(
         assert nursery.run(**order, items=1, copies=3, concurrency=1, kill_at=step) == -9
         nursery.run(**order)
         counts = batch.status(folder).counts
-        if step == "after: item claimed":
+        if step == "after: items taken":
             assert counts == {Stage.DOWNLOADED: 3}
         else:
-            assert counts == {Stage.AMBIGUOUS: 1, Stage.QUEUED: 2}
+            assert counts == {Stage.AMBIGUOUS: 1, Stage.JOINED: 2}
         assert server.posts == 1
 
 

@@ -210,7 +210,7 @@ def test_interrupted_as_it_starts(
 @pytest.mark.parametrize(
     ("moment", "left"),
     [
-        ("journal linked", None),
+        ("store linked", None),
         ("runner locked", {Stage.QUEUED: 3}),
         ("sheet written", {Stage.DOWNLOADED: 3}),
     ],
@@ -247,9 +247,7 @@ def test_a_signal_handler_between_steps_under_trio(
 ) -> None:
     """What a signal handler raises between two steps of an item ends the run as itself."""
     error, out = make("time is up"), tmp_path / "out"
-    alarm_in(
-        monkeypatch, moments.at("item read", "sqlite")
-    )  # which is called once a task has its id
+    alarm_in(monkeypatch, moments.at("side file emptied"))  # once a task has its id
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:

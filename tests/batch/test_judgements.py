@@ -237,7 +237,7 @@ def test_a_response_is_recorded_while_another_machine_judges(
     begun, armed = Begun(server, shared, tmp_path), list[Entry]()
     if written_by != "its worker":
         order = {"url": server.url, "database": shared.url, "folder": str(tmp_path / "one")}
-        assert machine.run(**order, kill_at="after: response held") == -9
+        assert machine.run(**order, kill_at="after: response kept") == -9
         postgres.execute("UPDATE muybridge_workers SET lease_until = '-infinity'", url=shared.url)
     else:
         armed = begun.arm(1)

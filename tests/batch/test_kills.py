@@ -109,10 +109,10 @@ def test_the_harness_has_teeth(nursery: Nursery, tmp_path: Path) -> None:
 
 
 IN_FLIGHT = {
-    "after: item armed",
+    "after: purchase armed",
     "before: sending",
     "after: sending",
-    "before: response held",
+    "before: response kept",
     "after: item moved",  # the first step is to arm
 }
 """The steps at which nobody can know whether the create was accepted."""
@@ -138,7 +138,7 @@ RECOVERING = ("before: item moved", "after: item moved")
 
 
 @pytest.mark.parametrize(
-    "first", sorted(IN_FLIGHT | {"after: item claimed", "after: response kept"})
+    "first", sorted(IN_FLIGHT | {"after: items taken", "after: response kept"})
 )
 @pytest.mark.parametrize("second", RECOVERING)
 def test_killed_while_recovering(first: str, second: str, nursery: Nursery, tmp_path: Path) -> None:

@@ -377,8 +377,10 @@ def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_p
     report = run(server, None)
     assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 3}, 3)
     assert server.doubles == []
-    left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
-    assert [name.partition("-")[0] for name in left] == ["incoming", "journal.sqlite3", "runner"]
+    left = sorted(path.name for path in (tmp_path / "out" / FOLDER).iterdir())
+    assert [name.partition("-")[0] for name in left] == [
+        "batch.json", "incoming", "runner", "store.sqlite3", "store.sqlite3.owners",
+    ]  # fmt: skip
 
 
 def _in_any_thread(folder: Path) -> sqlite3.Connection:

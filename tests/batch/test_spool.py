@@ -54,9 +54,9 @@ def holder(tmp_path: Path) -> Iterator[Holder]:
 
 
 def left(folder: Path) -> list[str]:
-    """Return the kinds of files that stand beside the journal."""
+    """Return the kinds of files of runners that stand beside the store."""
     found = sorted(path.name.partition("-")[0] for path in (folder / "out" / "journal").iterdir())
-    return [name for name in found if name not in ("incoming", "journal.sqlite3")]
+    return [name for name in found if name in ("reply", "runner")]
 
 
 def test_several_responses_at_once(
@@ -91,7 +91,7 @@ def test_before_and_after_each_entry(
         with pytest.raises(StoreUnusable, match="Other processes are writing"):
             run(server, horses(3), concurrency=1, patience=0.1)
     assert server.posts == 1
-    assert left(tmp_path) == (["reply", "runner"] if moment == "response kept" else ["runner"])
+    assert left(tmp_path) == ["reply", "runner"]
     holder.close()
     assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles, left(tmp_path)) == (3, [], ["runner"])
@@ -156,6 +156,6 @@ def test_a_side_file_that_cannot_be_read_stops_the_run(
         patched.setattr(Path, "read_bytes", refused)
         with pytest.raises(StoreUnusable, match="may hold the response to a paid request"):
             run(server, None)
-    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner", "runner"])
+    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner"])
     assert run(server, None).counts == {Stage.DOWNLOADED: 2}
     assert (server.posts, server.doubles) == (2, [])

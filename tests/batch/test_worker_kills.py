@@ -115,11 +115,11 @@ def test_the_harness_has_teeth(
     assert audit.doubles
 
 
-IN_FLIGHT = {"after: item armed", "before: sending", "after: sending", "before: response held"}
+IN_FLIGHT = {"after: purchase armed", "before: sending", "after: sending", "before: response kept"}
 """The steps at which nobody can know whether the create was accepted."""
 
 
-SAMPLE = IN_FLIGHT | {"after: item claimed", "after: response kept", "before: journal released"}
+SAMPLE = IN_FLIGHT | {"after: items taken", "after: response kept", "before: items released"}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_paused_between_arming_and_sending(
     """A worker that wakes up after its lease has run out sends nothing, and its item is free."""
     submit(server, shared, 1)
     order = {"url": server.url, "database": shared.url, "creates": 1}
-    paused = machines[0].start(**order, folder=str(tmp_path / "a"), pause_at="after: item armed")
+    paused = machines[0].start(**order, folder=str(tmp_path / "a"), pause_at="after: purchase armed")
     _wait_until_paused(paused)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
     assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}

@@ -348,7 +348,7 @@ def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
         return done.stdout.split()
 
     with BillingServer() as server:
-        number, code = run("before: response held")
+        number, code = run("before: response kept")
         assert code == "137"
         again, code = run("")
         assert (again, code) == (number, "0")

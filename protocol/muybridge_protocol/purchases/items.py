@@ -87,8 +87,13 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
             )
         case State.ACCEPTED | State.AMBIGUOUS:
             # Whoever has joined it waits on: it is one question to a person, not several.
-            stage = Stage.JOINED if item.has_joined(purchase) else Stage.AMBIGUOUS
-            return attrs.evolve(item, stage=stage, owner=None, reason=purchase.reason)
+            if item.has_joined(purchase):
+                reason = (
+                    f"an identical request was sent before: {purchase.reason}; decide about it: "
+                    f"muybridge decide {purchase.key}"
+                )
+                return attrs.evolve(item, stage=Stage.JOINED, owner=None, reason=reason)
+            return attrs.evolve(item, stage=Stage.AMBIGUOUS, owner=None, reason=purchase.reason)
         case State.ABANDONED:
             return attrs.evolve(item, stage=Stage.ABANDONED, owner=None, reason=purchase.reason)
         case State.RESUBMITTED:

@@ -221,7 +221,7 @@ class Store:
 
     def begin(self) -> None:
         """Begin with nothing to record: at first, and again in a forked child."""
-        self._late: dict[News | Withdrawal, None] = {}
+        self._late: dict[Step, None] = {}
         self._lists: Lists[Step] = Lists(self._commit, self._take_back, alone)
         self._part = secrets.randbelow(self.database.parts)
 
@@ -682,8 +682,14 @@ class Store:
             raise moved
         return moved
 
-    def move_all(self, steps: Iterable[tuple[Item, Stage, Mapping[str, Any]]]) -> list[Item | Lost]:
+    def move_all(
+        self, steps: Iterable[tuple[Item, Stage, Mapping[str, Any]]], *, late: bool = False
+    ) -> list[Item | Lost]:
         """Take steps of many items, as `move` does, in as few transactions as possible.
+
+        Args:
+            steps: The items as they were read, each with its next stage and its other values.
+            late: Whether the next use of this object takes them, if they cannot be recorded.
 
         Raises:
             ValueError: There is no such step.
@@ -694,7 +700,12 @@ class Store:
             if after is not item.stage and after not in STEPS.get(item.stage, ()):
                 raise ValueError(f"no item goes from {item.stage} to {after}")
             moving.append(Moving(item=item, after=after, facts=facts))
-        return self._lists.write(moving) if moving else []
+        try:
+            return self._lists.write(moving) if moving else []
+        except BaseException:
+            if late:
+                self._late |= dict.fromkeys(moving)
+            raise
 
     @repeating
     def join(self, item: Item, key: str) -> Item:

@@ -440,12 +440,13 @@ class Batch:
     def release(self, items: Iterable[tuple[Item, Stage, Mapping[str, Any]]]) -> None:
         """Give items back, each in its stage. What another process has meanwhile stays as it is.
 
+        If that cannot be recorded, the next use of the store does so.
+
         Raises:
             StoreUnusable: It cannot be recorded.
         """
-        self.store.move_all(
-            (item, after, {**facts, "owner": None}) for item, after, facts in items
-        )
+        freed = [(item, after, {**facts, "owner": None}) for item, after, facts in items]
+        self.store.move_all(freed, late=True)
 
     def recover(self) -> list[Entry]:
         """Let the items of dead processes be free, and return those that are ambiguous now.

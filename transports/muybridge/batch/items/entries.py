@@ -39,8 +39,8 @@ class Entries(Sequence[Entry]):
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield each item in the order of their numbers."""
-        batch = self.open_batch()
-        yield from map(self.show, islice(batch.entries(), self.total))
+        with self.open_batch() as batch:
+            yield from map(self.show, islice(batch.entries(), self.total))
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -49,7 +49,7 @@ class Entries(Sequence[Entry]):
     def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
         """Return the item at *index*, or those of a slice."""
         numbers = range(1, self.total + 1)[index]
-        batch = self.open_batch()
-        if isinstance(numbers, int):
-            return self.show(batch.entry(numbers))
-        return tuple(self.show(batch.entry(number)) for number in numbers)
+        with self.open_batch() as batch:
+            if isinstance(numbers, int):
+                return self.show(batch.entry(numbers))
+            return tuple(self.show(batch.entry(number)) for number in numbers)

@@ -220,6 +220,20 @@ def _open_own(path: Path, patience: float) -> Store:
     return Store(SqliteDatabase(path, patience=patience))
 
 
+def close(batch: Batch, *, resigns: bool) -> None:
+    """Close the store of a batch, which was opened for it alone.
+
+    Args:
+        batch: The batch.
+        resigns: Whether nothing is being sent any more: what it could not give back is free then.
+    """
+    from muybridge.purchases.sqlite import SqliteDatabase
+
+    batch.store.close()
+    if resigns and isinstance(batch.store.database, SqliteDatabase):
+        batch.store.database.resign()
+
+
 def _open_shared(place: str) -> Store:
     """Open the store at *place*, which says neither who uses a database nor the password.
 

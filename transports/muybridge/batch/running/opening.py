@@ -23,6 +23,7 @@ from muybridge.batch.items.folder import (
     BatchMissing,
     Record,
     begin_in_folder,
+    close,
     find_in_folder,
 )
 from muybridge.batch.items.reading import (
@@ -76,10 +77,20 @@ def opened(
     out: str | os.PathLike[str],
     settings: Settings,
     given: Store | None,
+    *,
+    owns_store: bool,
 ) -> Generator[Run, None, None]:
     """Open the batch in *out*, or begin it, and release unfinished items at the end.
 
     The items of dead runners are recovered first. A worker's exception is raised at the end.
+
+    Args:
+        service: Where its tasks are.
+        source: Its items, or None for those that it has.
+        out: Its folder.
+        settings: How it is run.
+        given: The store that it is given, or None.
+        owns_store: Whether that was opened for it alone.
     """
     if settings.concurrency < 1:
         raise ValueError(f"concurrency must be at least 1 (got {settings.concurrency})")
@@ -99,7 +110,9 @@ def opened(
             else reading.enter_context(checked_items(source, service.gave_out))
         )
         batch = _open_batch(service, items, folder, settings, given)
-        stack.callback(batch.store.close)
+        ended: list[Run] = []
+        if batch.store is not given or owns_store:
+            stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)
         runner = stack.enter_context(Runner(place))
         batch = _settle_service(batch, runner, service, settings)
@@ -124,6 +137,7 @@ def opened(
             settings=settings,
             shares_rate=batch.has_rate,
         )
+        ended.append(run)
         with at_work(run, prepare):
             with suppress(Stopped):  # from a hook, whose error is raised at the end
                 for entry in gone:

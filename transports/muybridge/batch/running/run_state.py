@@ -116,6 +116,7 @@ class Run:
         tried: The items for which this run can do nothing more.
         error: The exception that ended a worker.
         has_sheet: Whether its folder has a contact sheet.
+        left_behind: Whether a second signal has left an exchange behind, which goes on.
         leave: Gives the items back that it has not finished.
         lock: Guards the changing fields.
     """
@@ -144,6 +145,7 @@ class Run:
     tried: set[int] = attrs.field(factory=set[int])
     error: BaseException | None = None
     has_sheet: bool = True
+    left_behind: bool = False
     leave: Callable[[], None] = attrs.field(default=_nothing)
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
 

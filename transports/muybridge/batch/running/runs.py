@@ -202,7 +202,8 @@ async def _run(
         books = client._named_books()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
     driver.runtime.now()  # raises where the client cannot be used, before there is a batch
     given = None if settings.local else given_store(store, books)
-    with opened(client.service, source, out, settings, given) as run:
+    owns_store = given is not None and given not in (store, books and books.store)
+    with opened(client.service, source, out, settings, given, owns_store=owns_store) as run:
         own = books_of(run.batch, driver.books, driver.credentials, local=settings.local)
         driver = attrs.evolve(driver, books=own)
         if settings.sidecar:
@@ -210,7 +211,7 @@ async def _run(
                 await catch_up(run, driver.runtime)
         await Scheduler(calls, driver, run).work()
     await driver.runtime.checkpoint()
-    report = status(out, store=given)
+    report = status(out, store=None if owns_store else given)
     queued = report.counts.get(Stage.QUEUED, 0)
     stopped = run.stopped or run.store_failed
     if not stopped and run.at_limit and queued:

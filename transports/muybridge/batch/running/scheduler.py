@@ -105,6 +105,8 @@ class Scheduler:
         self._under_way = 0
         self._may_take = True
         """Whether the batch may have an item that nobody works on."""
+        self._is_last_look = False
+        """Whether nobody was sending what items have joined, when they were last looked for."""
         self._left = False
         """Whether the items are given back, so that a late worker must not touch them."""
         self._fleet: Fleet[int] = Fleet(
@@ -157,6 +159,7 @@ class Scheduler:
         works = [*self._items.values()]
         for work in works:
             if work.armed is not None:  # a second signal has left its exchange behind
+                self._run.left_behind = True
                 self._run.batch.store.conclude(work.armed, UNKNOWN_END)
         steps = [(work, work.left()) for work in works if work.armed is None]
         self._run.batch.release(
@@ -197,10 +200,12 @@ class Scheduler:
             await self._advance()
 
     async def _wait_for_others(self) -> bool:
-        """Wait while another process sends what items have joined. Return whether it does."""
+        """Wait while another process sends what items have joined. Return whether to look again."""
         batch = self._run.batch
         if not await self._runtime.in_thread(lambda: batch.waits_for_others):
-            return False
+            # They may have gone on just before.
+            self._may_take, self._is_last_look = not self._is_last_look, True
+            return self._may_take
         with self._team.lock:
             await self._wait(self._runtime.now() + _PAUSE)
             self._may_take = True
@@ -218,6 +223,7 @@ class Scheduler:
         taken = await self._runtime.in_thread(
             partial(self._run.take, most, creating, working)
         )
+        self._is_last_look &= not taken
         for item, purchase in taken:
             with self._team.lock:
                 work = ItemWork(
@@ -428,6 +434,10 @@ class Scheduler:
                 error.add_note(
                     f"The response to {label_of_item(work.item)}{task} was: {reply.body[:1000]!r}"
                 )
+            if isinstance(end, BrokenOff):  # only one of the two can be raised
+                note_request(end, sent.request)
+                end.error.add_note(f"{type(error).__name__} besides: {error}")
+                raise end.error from None
             raise
         work.slot.clear()
         before = self._fleet.paused_until
