@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import click
 
 from muybridge.batch import SharedReport
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import JournalMissing, JournalOutdated, JournalUnusable
-from muybridge.batch.port import Stray
+from muybridge.batch.disk_errors import StoreOutdated
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
@@ -26,28 +26,30 @@ from muybridge.cli.exit_codes import (
     ExitCode,
 )
 from muybridge.cli.invocation import Invocation
+from muybridge.cli.purchase_records import purchase_record, task_of
 from muybridge.cli.terminal import answer, document, long_document, say
-from muybridge_protocol.records.convert import attributes
+from muybridge.purchases import Purchase, StoreUnusable
+from muybridge_protocol.purchases import Stage
 from muybridge_protocol.service import is_identifier, shown_id
 
 ENDINGS = (
     (
         AMBIGUOUS,
-        (State.AMBIGUOUS,),
-        "some requests may have been accepted, and you decide (`batch resolve`)",
+        (Stage.AMBIGUOUS,),
+        "some requests may have been accepted, and you decide (`muybridge decide`)",
     ),
     (
         NOT_SAVED,
-        (State.COMPLETED,),
-        "some results are not downloaded yet, or the journal cannot be used",
+        (Stage.COMPLETED,),
+        "some results are not downloaded yet, or the store cannot be used",
     ),
     (
         SAFE,
-        (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED),
+        (Stage.QUEUED, Stage.CLAIMED, Stage.ARMED, Stage.JOINED, Stage.SUBMITTED),
         "some items are not finished",
     ),
-    (NOT_SENT, (State.REFUSED,), "some were refused"),
-    (FAILED, (State.FAILED,), "some tasks failed"),
+    (NOT_SENT, (Stage.REFUSED,), "some were refused"),
+    (FAILED, (Stage.FAILED,), "some tasks failed"),
     (DONE, (), "all are done"),
 )
 """The exit code of a batch with an item in one of the states, and its meaning.
@@ -57,20 +59,20 @@ finishes, then the rest.
 """
 
 
-def exit_code_for(found: Mapping[State, int]) -> ExitCode:
+def exit_code_for(found: Mapping[Stage, int]) -> ExitCode:
     """Return the exit code for a batch, given how many items are in each state."""
     return next((code for code, states, _ in ENDINGS if any(map(found.get, states))), DONE)
 
 
 @contextmanager
-def journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
-    """Report an unusable journal or store as a fault of the disk, not as the end of a task."""
+def store_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
+    """Report an unusable store or place as a fault of the disk, not as the end of a task."""
     try:
         yield
-    except (JournalUnusable, PlaceUnusable) as error:
+    except (StoreUnusable, PlaceUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
-        if not isinstance(error, JournalMissing | JournalOutdated):
+        if not isinstance(error, BatchMissing | StoreOutdated):
             invocation.say_next_command()
         if invocation.presentation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
@@ -87,27 +89,27 @@ def say_reasons(entries: Iterable[Entry], *, stopped: str = "") -> None:
     """
     queued: dict[str, list[str]] = {}
     for entry in entries:
-        if entry.reason is None or entry.state is State.DOWNLOADED:
+        if entry.reason is None or entry.state is Stage.DOWNLOADED:
             continue
-        if entry.state is State.QUEUED:
+        if entry.state is Stage.QUEUED:
             if entry.reason != stopped:
                 queued.setdefault(entry.reason, []).append(entry.label)
         else:
             say(f"{entry.label} is {entry.state}: {entry.reason}{_named(entry)}")
     for reason, (first, *others) in queued.items():
         are = f" and {len(others)} more are" if others else " is"
-        say(f"{first}{are} {State.QUEUED}: {reason}")
+        say(f"{first}{are} {Stage.QUEUED}: {reason}")
 
 
-def counted(counts: Mapping[State, int] | Mapping[str, int]) -> str:
+def counted(counts: Mapping[Stage, int] | Mapping[str, int]) -> str:
     """Return how many items are in each state, in words."""
     return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
 def summary_record(
-    code: int, counts: Mapping[State, int] | Mapping[str, int], entries: Iterable[Entry]
+    code: int, counts: Mapping[Stage, int] | Mapping[str, int], entries: Iterable[Entry]
 ) -> dict[str, object]:
-    """Return what a batch's last JSON object has, wherever its journal is."""
+    """Return what a batch's last JSON object has, wherever it is."""
     return {
         "event": "summary",
         "ok": not code,
@@ -121,11 +123,11 @@ def say_how_to_decide(batch: str) -> None:
     """Say how a person decides about ambiguous items.
 
     Args:
-        batch: The batch, as words of the command.
+        batch: The batch, as a word of the command.
     """
     say(
-        f"check your account, then decide: muybridge batch resolve {batch} ITEM --adopt ID | "
-        "--abandon | --resubmit --i-may-pay-twice"
+        f"check your account, then decide: muybridge decide --batch {batch} ITEM --adopt ID | "
+        "--abandon | --release --not-charged | --resubmit --i-may-pay-twice"
     )
 
 
@@ -143,9 +145,7 @@ def show_shared(
     code = state if interrupted is None else interrupted_code(interrupted, state)
     ambiguous = report.ambiguous
     if invocation.presentation.json:
-        strays = [
-            attributes(stray, "number", "attempt", "state", "token") for stray in report.strays
-        ]
+        strays = [{"number": stray.number, **purchase_record(stray)} for stray in report.strays]
         use = report.budget
         more: dict[str, object] = {} if use is None else {"budgets": list(budget_records(use))}
         if report.out is not None:
@@ -154,7 +154,7 @@ def show_shared(
         long_document({**summary, "strays": strays, **more})
     say_reasons(ambiguous)
     if ambiguous:
-        say_how_to_decide(f"--journal URL {shlex.quote(report.batch.name)}")
+        say_how_to_decide(shlex.quote(report.batch.name))
     for stray in report.strays:
         _say_stray(stray, report, adoptable={entry.number for entry in ambiguous})
     if report.budget is not None:
@@ -168,37 +168,31 @@ def show_shared(
     context.exit(code)
 
 
-def _say_stray(stray: Stray, report: SharedReport, *, adoptable: Container[int]) -> None:
-    """Report a response that arrived too late, and what to do about it.
+def _say_stray(stray: Purchase, report: SharedReport, *, adoptable: Container[int]) -> None:
+    """Report a task that no item has, and what to do about it.
 
     Args:
-        stray: The response.
+        stray: Its purchase.
         report: The progress of the batch.
         adoptable: The items that may still adopt its task.
     """
-    late = f"item {stray.number}: a response arrived after you had decided about the item"
-    if stray.task_id is None:
-        paid = stray.state in (State.SUBMITTED, State.AMBIGUOUS)
-        said = "It names no task, so check your account" if paid else "That request created no task"
-        say(f"{late}. {said}.")
-        return
-    task = shlex.quote(stray.task_id)
+    task = shlex.quote(task_of(stray))
     advice = f"to see it: muybridge get {task}"
     if stray.number in adoptable:
-        batch = f"--journal URL {shlex.quote(report.batch.name)}"
+        batch = shlex.quote(report.batch.name)
         advice += (
-            f"; to use it for this item: muybridge batch resolve {batch} {stray.number} "
+            f"; to use it for this item: muybridge decide --batch {batch} {stray.number} "
             f"--adopt {task}"
         )
     say(
-        f"{late}. It names task {shown_id(stray.task_id)}, which you have probably paid for; "
-        f"{advice}"
+        f"item {stray.number}: a response arrived after you had decided about the item. It names "
+        f"task {task_of(stray)}, which you have probably paid for; {advice}"
     )
 
 
 def _named(entry: Entry) -> str:
     """Return a note about the id that the response to an ambiguous item names, or ""."""
-    named = entry.possible_id if entry.state is State.AMBIGUOUS else None
+    named = entry.possible_id if entry.state is Stage.AMBIGUOUS else None
     if named is None or not is_identifier(named):
         return ""
     return f"; the response names {shown_id(named)}"

@@ -396,8 +396,7 @@ class Store:
         self.sweep()
         here = time.time() if wall is None else wall
         decisions: list[Step] = [
-            Decision(one.key, one.change(), None if one.choice is None else here)
-            for one in choices
+            Decision(one.key, one.change(), None if one.choice is None else here) for one in choices
         ]
         moving = [Moving(item=item, after=after, facts={"reason": None}) for item, after in moves]
         return self._decided([*decisions, *moving])

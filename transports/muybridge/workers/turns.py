@@ -8,9 +8,9 @@ from typing import Final
 import attrs
 
 from muybridge.batch.events import BatchEvent, What
-from muybridge_protocol.purchases import Stage
 from muybridge.batch.shared import SharedReport
 from muybridge.batch.storable_values import one_line
+from muybridge_protocol.purchases import Stage
 
 PAUSE: Final = 60
 """Seconds until the next turn, if this one could not do anything more."""

@@ -281,7 +281,8 @@ class Batch:
                     f"Another process has just added items to the batch {self.name}. Run it again."
                 )
             insert_items(
-                turn.rows, (one.of(self.number, number) for number, one in enumerate(items, after + 1))
+                turn.rows,
+                (one.of(self.number, number) for number, one in enumerate(items, after + 1)),
             )
 
     @repeating
@@ -493,4 +494,3 @@ class Batch:
     def _entries(self, rest: str, **values: Any) -> list[Entry]:
         rows = self._rows(f"{SELECT_ENTRIES} WHERE item.batch = :batch {rest}", **values)
         return [*map(Entry.read, rows)]
-

@@ -200,9 +200,7 @@ def decide_items(
                 Choosing(str(decisions[n].entry.purchase), decisions[n].choice, decisions[n].task)
                 for n in of_purchases
             ),
-            moves=[
-                (batch.item(decisions[n].entry.number), Stage.ABANDONED) for n in of_items
-            ],
+            moves=[(batch.item(decisions[n].entry.number), Stage.ABANDONED) for n in of_items],
         )
     except NoneDecided as error:
         places = [*of_purchases, *of_items]

@@ -84,7 +84,9 @@ class ItemWork:
         self.item: Item = item
         """The item as it is in the store."""
         self.armed: str | None = None
-        """The key of its purchase that is under way, or None."""
+        """The key of its purchase whose outcome the store does not have, or None."""
+        self.is_sending: bool = False
+        """Whether its create is under way."""
         self._purchase = purchase
         self.ended: Mapping[str, Any] | None = None
         """What is known of its result, until the store has it."""
@@ -235,9 +237,7 @@ class ItemWork:
         detail = placed.name
         if placed.avoided:
             detail = f"{placed.name} ({placed.avoided} is another file)"
-        self._run.event(
-            self.item, What.DOWNLOADED, detail, task=self._task_id, path=placed.path
-        )
+        self._run.event(self.item, What.DOWNLOADED, detail, task=self._task_id, path=placed.path)
 
     def not_saved(
         self, error: InvalidAddress | ServiceError | PlaceUnusable | OSError

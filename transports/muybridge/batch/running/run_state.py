@@ -149,7 +149,9 @@ class Run:
     leave: Callable[[], None] = attrs.field(default=_nothing)
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
 
-    def take(self, most: int, creating: int, working: set[int]) -> list[tuple[Item, Purchase | None]]:
+    def take(
+        self, most: int, creating: int, working: set[int]
+    ) -> list[tuple[Item, Purchase | None]]:
         """Return the next items to work on, each with its purchase. It uses the store: do not lock.
 
         Args:

@@ -219,9 +219,7 @@ async def _run(
     return attrs.evolve(report, stopped=stopped, without_sidecar=run.without_sidecar)
 
 
-def given_store(
-    store: Store | str | os.PathLike[str] | None, books: Books | None
-) -> Store | None:
+def given_store(store: Store | str | os.PathLike[str] | None, books: Books | None) -> Store | None:
     """Return the store that a batch is given, or None."""
     if store is None:
         return None if books is None else books.store

@@ -28,7 +28,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -58,7 +57,6 @@ from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (
     InvalidAddress,
     MuybridgeError,
-    OverBudget,
     ResultExpired,
     ServiceError,
     TaskEnded,
@@ -158,13 +156,12 @@ class Scheduler:
         """
         works = [*self._items.values()]
         for work in works:
-            if work.armed is not None:  # a second signal has left its exchange behind
+            if work.is_sending:  # a second signal has left its exchange behind
+                assert work.armed is not None  # noqa: S101  it was announced
                 self._run.left_behind = True
                 self._run.batch.store.conclude(work.armed, UNKNOWN_END)
         steps = [(work, work.left()) for work in works if work.armed is None]
-        self._run.batch.release(
-            (work.item, *step) for work, step in steps if step is not None
-        )
+        self._run.batch.release((work.item, *step) for work, step in steps if step is not None)
 
     async def _schedule(self) -> None:
         try:
@@ -220,9 +217,7 @@ class Scheduler:
             self._may_take = False
             most, working = len(self._slots), {*self._items}
             creating = sum(work.task is None for work in self._items.values())
-        taken = await self._runtime.in_thread(
-            partial(self._run.take, most, creating, working)
-        )
+        taken = await self._runtime.in_thread(partial(self._run.take, most, creating, working))
         self._is_last_look &= not taken
         for item, purchase in taken:
             with self._team.lock:
@@ -267,9 +262,7 @@ class Scheduler:
             wanted = self._fleet.wanted_permits(self._runtime.now())
         if not wanted:
             return
-        permits = await self._runtime.in_thread(
-            partial(self._run.batch.acquire_permits, wanted)
-        )
+        permits = await self._runtime.in_thread(partial(self._run.batch.acquire_permits, wanted))
         now = self._runtime.now()  # the store may have taken a while
         with self._team.lock:
             at, interval = now + permits.after, permits.interval
@@ -332,8 +325,9 @@ class Scheduler:
             return
         with self._team.lock:
             work.sending(sent.request)
-            work.armed = booking.key
+            work.armed, work.is_sending = booking.key, True
         end = await self._driver.exchange(sent.request, sent.deadline, booking)
+        work.is_sending = False
         if not booking.is_armed:
             work.armed = None
             await self._not_armed(work, sent, booking, end)
@@ -394,9 +388,7 @@ class Scheduler:
         if ended is not None and ended.error is not None:
             await self._left_queued(work, ended.error, booking)
 
-    async def _left_queued(
-        self, work: ItemWork, error: ServiceError, booking: ItemBooking
-    ) -> None:
+    async def _left_queued(self, work: ItemWork, error: ServiceError, booking: ItemBooking) -> None:
         """Leave an item that was not sent to a later run."""
         facts = {"owner": None, "reason": one_line(error.what())}
         await self._move(work, (Stage.QUEUED, facts))
@@ -437,7 +429,10 @@ class Scheduler:
             if isinstance(end, BrokenOff):  # only one of the two can be raised
                 note_request(end, sent.request)
                 end.error.add_note(f"{type(error).__name__} besides: {error}")
-                raise end.error from None
+                if isinstance(end.error, self._runtime.cancelled):
+                    raise end.error from None
+                self._run.fail(end.error)
+                return
             raise
         work.slot.clear()
         before = self._fleet.paused_until
@@ -467,9 +462,7 @@ class Scheduler:
         work.concluded(armed, purchase, outcome)
         if not self._run.batch.store.database.leases or work.item.owner is None:
             return True
-        item = await self._runtime.finish_in_thread(
-            partial(self._run.batch.item, work.item.number)
-        )
+        item = await self._runtime.finish_in_thread(partial(self._run.batch.item, work.item.number))
         if (item.stage, item.owner) != (work.item.stage, work.item.owner):
             raise Lost(f"{label_of_item(item)} is another worker's")
         return True

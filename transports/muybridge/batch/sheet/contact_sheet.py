@@ -25,9 +25,9 @@ import attrs
 from muybridge.batch.events import Report
 from muybridge.batch.file_names import link
 from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import thumbnail_name
-from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.storable_values import encodable
 from muybridge.signals import genuine
 from muybridge_protocol.families import FAMILIES, Media

@@ -8,8 +8,8 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
-from muybridge.batch.file_names import place, taken_names
 from muybridge.batch.disk_errors import sentence
+from muybridge.batch.file_names import place, taken_names
 from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.files.durable import make_folders
 from muybridge.signals import genuine, ignoring_errors
