@@ -65,9 +65,9 @@ def run(
     if store is not None:
         os.environ["MUYBRIDGE_STORE"] = store
     if kill_at is not None:
-        moments.strike_at(kill_at, "sqlite", die)
+        moments.strike_at(kill_at, driver, die)
     if naive:
-        _retry_like_others_do()
+        retry_like_others_do()
     if file_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
     if kill_after is not None:
@@ -108,7 +108,7 @@ def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-def _retry_like_others_do() -> None:
+def retry_like_others_do() -> None:
     """Release what may have been accepted, as a general retry does."""
     from muybridge.purchases.store import Store
     from muybridge_protocol.purchases import Outcome, Stage, State

@@ -9,7 +9,7 @@ import attrs
 
 from muybridge import batch
 from muybridge.batch import SharedBatch, Stage
-from muybridge.batch.recovery import UNKNOWN_END
+from muybridge_protocol.purchases import UNKNOWN_END
 
 from .billing import AMBIGUOUS, BillingServer
 

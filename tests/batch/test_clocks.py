@@ -139,7 +139,7 @@ def test_workers_of_a_database(
         assert {entry.attempt for entry in journal.entries()} == {1}
         assert journal.strays() == []
     assert (server.posts, server.doubles) == (ITEMS, [])
-    ((next_at,),) = postgres.execute("SELECT next_at FROM muybridge_rates", url=shared.url)
+    ((next_at,),) = postgres.execute("SELECT next_at FROM muybridge_rates", url=str(shared.store))
     given = sum(each.count for each in permits)
     assert given >= server.requests - ITEMS, "each request but the downloads has one"
     assert next_at >= began + given / RATE, "no permit was given twice"

@@ -564,7 +564,7 @@ def test_a_journal_that_cannot_be_written(
     def full(*_: object, **__: object) -> None:
         raise StoreUnusable("out/journal/store.sqlite3: database or disk is full.")
 
-    monkeypatch.setattr(*moments.at("items taken", "sqlite").place, full)
+    monkeypatch.setattr(*moments.at("items taken").place, full)
     done = invoke(*AGAIN, server=server)
     assert done.exit_code == 6
     error, again = done.stderr.splitlines()

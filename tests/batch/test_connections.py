@@ -12,7 +12,7 @@ import pytest
 import moments
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, Stage
-from muybridge.batch.journal_errors import JournalAway, StoreUnusable, Unstorable
+from muybridge.batch.journal_errors import StoreAway, StoreUnusable, Unstorable
 
 from .billing import BillingServer
 from .fixtures import submit
@@ -22,7 +22,7 @@ from .runner_process import KEY
 
 psycopg = pytest.importorskip("psycopg")
 conninfo_to_dict, make_conninfo = psycopg.conninfo.conninfo_to_dict, psycopg.conninfo.make_conninfo
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 _LONGER = "SELECT pg_sleep(0.6)"
 
@@ -139,10 +139,10 @@ def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
     [
         (
             psycopg.OperationalError("gone"),
-            JournalAway,
+            StoreAway,
             ".",
         ),
-        (psycopg.InterfaceError("gone"), JournalAway, "."),
+        (psycopg.InterfaceError("gone"), StoreAway, "."),
         (psycopg.ProgrammingError("no"), StoreUnusable, ", then run again."),
     ],
 )
@@ -201,12 +201,12 @@ def test_each_step_is_durable_behind_a_pooler(
 ) -> None:
     """A pooler gives a step to a server process on which another client has turned that off."""
     submit(server, shared, 2)
-    postgres.execute(_WATCH, url=shared.url)
-    with Relay(shared.url) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
+    postgres.execute(_WATCH, url=str(shared.store))
+    with Relay(str(shared.store)) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
         relay.rewrite = as_a_pooler
         report = batch.work(client, SharedBatch(relay.address, shared.name), tmp_path)
     assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 2}, 2)
-    watched = postgres.execute("SELECT DISTINCT commits FROM watched", url=shared.url)
+    watched = postgres.execute("SELECT DISTINCT commits FROM watched", url=str(shared.store))
     assert watched == [("on",)]
 
 
@@ -215,8 +215,8 @@ def test_what_another_client_left_behind_refuses_no_pooler(
 ) -> None:
     """The setting that we find behind a pooler is another client's, and each step has its own."""
     submit(server, shared, 1)
-    options = f"{conninfo_to_dict(shared.url)['options']} -c synchronous_commit=off"
-    off = make_conninfo(shared.url, options=options)
+    options = f"{conninfo_to_dict(str(shared.store))['options']} -c synchronous_commit=off"
+    off = make_conninfo(str(shared.store), options=options)
     with Relay(off) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
         relay.rewrite = as_a_pooler
         assert batch.work(client, SharedBatch(relay.address, shared.name), tmp_path).done

@@ -20,7 +20,7 @@ from .fixtures import submit
 from .postgres_server import Postgres
 from .relay import Relay
 
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def test_the_network_swallows_everything(
     """A worker does not wait for ever for a database that has fallen silent."""
     monkeypatch.setattr(*moments.constant("silence of a database"), 0.5)
     submit(server, shared, 4)
-    with Relay(shared.url) as relay:
+    with Relay(str(shared.store)) as relay:
         server.on_create = at_create(2, relay.swallow)
         with once_it_waits(relay.heal) as said:
             behind = SharedBatch(relay.address, shared.name)

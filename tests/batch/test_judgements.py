@@ -227,7 +227,7 @@ def test_a_response_is_recorded_while_another_machine_judges(
 
     def start(name: str, folder: str) -> None:
         def go() -> None:
-            at = SharedBatch(f"{shared.url}&application_name={name}", shared.name)
+            at = SharedBatch(f"{str(shared.store)}&application_name={name}", shared.name)
             with Client(KEY, server.url, poll_interval=0.005) as client:
                 batch.work(client, at, tmp_path / folder, lease=2)
 
@@ -236,12 +236,12 @@ def test_a_response_is_recorded_while_another_machine_judges(
 
     begun, armed = Begun(server, shared, tmp_path), list[Entry]()
     if written_by != "its worker":
-        order = {"url": server.url, "database": shared.url, "folder": str(tmp_path / "one")}
+        order = {"url": server.url, "database": str(shared.store), "folder": str(tmp_path / "one")}
         assert machine.run(**order, kill_at="after: response kept") == -9
-        postgres.execute("UPDATE muybridge_workers SET lease_until = '-infinity'", url=shared.url)
+        postgres.execute("UPDATE muybridge_workers SET lease_until = '-infinity'", url=str(shared.store))
     else:
         armed = begun.arm(1)
-    with held(postgres, shared.url) as (wait, release):
+    with held(postgres, str(shared.store)) as (wait, release):
         start("slow", "one" if written_by == "its machine, too late" else "two")
         wait(4711)
         if written_by == "its machine, too late":
@@ -404,7 +404,7 @@ def test_a_service_gives_one_id_to_several_items_of_a_database(
     server.accept("horse 1", "task-7")
     submit(server, shared, 3)
     _check_one_id(work(server, shared), server)
-    other = SharedBatch(shared.url, "mules")
+    other = SharedBatch(str(shared.store), "mules")
     submit(server, other, 1)
     (entry,) = work(server, other).ambiguous
     assert "which belongs to item" in (entry.reason or "")

@@ -143,8 +143,8 @@ def test_a_worker_of_a_database(
     """The worker notices at its next step, and the next one by what the first one has left."""
     submit(server, shared, ITEMS)
     acts = {
-        COPIED: lambda: copy_of(postgres, shared.url),
-        RESTORED: lambda: restore(postgres, shared.url),
+        COPIED: lambda: copy_of(postgres, str(shared.store)),
+        RESTORED: lambda: restore(postgres, str(shared.store)),
     }
     at_creates(server, acts)
     with pytest.raises(StoreUnusable, match="would pay for it again"):
@@ -160,9 +160,9 @@ def test_a_worker_that_has_ended(
 ) -> None:
     """The next worker on its machine knows what it has written, whatever ended it."""
     submit(server, shared, ITEMS)
-    at_creates(server, {COPIED: lambda: copy_of(postgres, shared.url)})
+    at_creates(server, {COPIED: lambda: copy_of(postgres, str(shared.store))})
     assert work(server, shared, creates=1, concurrency=1).done
-    restore(postgres, shared.url)
+    restore(postgres, str(shared.store))
     with pytest.raises(StoreUnusable, match="it is an older copy, or a new journal"):
         work(server, shared, creates=1, concurrency=1)
     assert (server.posts, server.doubles) == (ITEMS, [])
@@ -176,4 +176,4 @@ def test_workers_that_end_are_forgotten(
         submit(server, shared, count)
         assert work(server, shared).done
     assert batch.shared_status(shared).done
-    assert postgres.execute("SELECT count(*) FROM muybridge_workers", url=shared.url) == [(1,)]
+    assert postgres.execute("SELECT count(*) FROM muybridge_workers", url=str(shared.store)) == [(1,)]

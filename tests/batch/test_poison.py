@@ -74,7 +74,7 @@ class _Refusing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: Stage, error: Exception) -> None:
         self.left = 1
-        move = moments.at("item moved", "sqlite").value
+        move = moments.at("item moved").value
 
         def refuse(
             journal: SqliteJournal, entry: Entry, was: Stage, to: Stage, **facts: Any
@@ -84,7 +84,7 @@ class _Refusing:
                 raise error
             move(journal, entry, was, to, **facts)
 
-        monkeypatch.setattr(*moments.at("item moved", "sqlite").place, refuse)
+        monkeypatch.setattr(*moments.at("item moved").place, refuse)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from muybridge_protocol.estimates import parse_prices
 from .postgres_server import Postgres
 
 psycopg = pytest.importorskip("psycopg")
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 tables = pytest.importorskip("muybridge.batch.postgres.tables")
 PostgresJournal = pytest.importorskip("muybridge.batch.postgres").PostgresJournal
 
@@ -66,7 +66,7 @@ def test_items_are_added_by_one_process_at_a_time(
         yield attrs.evolve(*new_items(1), name="h4", stem="h4")
 
     journal.add(items(), after=3)
-    assert journal.counts() == {State.QUEUED: 4}
+    assert journal.counts() == {Stage.QUEUED: 4}
     assert postgres.execute(asks, url=url)
 
 
@@ -96,8 +96,8 @@ def test_only_arm_arms(journal: Any) -> None:
     """A plain step would not check the lease of the worker."""
     entry = journal.take("one", creates=True)
     with pytest.raises(ValueError, match="only `arm` arms an item"):
-        journal.move(entry, State.CLAIMED, State.ARMED, by="one")
-    assert journal.entry(1).state is State.CLAIMED
+        journal.move(entry, Stage.CLAIMED, Stage.ARMED, by="one")
+    assert journal.entry(1).state is Stage.CLAIMED
 
 
 def test_a_damaged_item_is_reported(journal: Any, postgres: Postgres, url: str) -> None:
@@ -134,7 +134,7 @@ def test_a_task_of_another_batch_is_known(journal: Any, url: str) -> None:
             entry = other.take(name, creates=True)
             other.arm(entry, 1, by=name, lasts=60)
             token = TOKEN.replace("task-1", f"{name}-task")
-            other.move(entry, State.ARMED, State.SUBMITTED, by=name, token=token)
+            other.move(entry, Stage.ARMED, Stage.SUBMITTED, by=name, token=token)
             assert other.label_of_task(f"{name}-task") == "item 1 (h1)"
     assert journal.label_of_task("mules-task") == "item 1 (h1) of the batch mules"
     assert journal.label_of_task("cats-task") is None

@@ -14,7 +14,7 @@ from .postgres_server import Postgres
 from .relay import Relay, as_a_pooler
 
 journal = pytest.importorskip("muybridge.batch.postgres.journal")
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 schema = pytest.importorskip("muybridge.batch.postgres.schema")
 
 _PREPARED = "SELECT count(*) FROM pg_prepared_statements"

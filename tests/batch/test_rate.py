@@ -221,8 +221,8 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     permits: list[int] = []
     pauses: list[float] = []
     acquire, throttle = (
-        moments.at("permits taken", "sqlite").value,
-        moments.at("rate paused", "sqlite").value,
+        moments.at("permits taken").value,
+        moments.at("rate paused").value,
     )
 
     def counting(journal: SqliteJournal, wanted: int) -> Permits:
@@ -234,8 +234,8 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         pauses.append(seconds)
         throttle(journal, seconds)
 
-    monkeypatch.setattr(*moments.at("permits taken", "sqlite").place, counting)
-    monkeypatch.setattr(*moments.at("rate paused", "sqlite").place, noting)
+    monkeypatch.setattr(*moments.at("permits taken").place, counting)
+    monkeypatch.setattr(*moments.at("rate paused").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         assert run(server, horses(2), rate=500).done
         downloads = 2

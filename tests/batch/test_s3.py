@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import moments
 from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
-from muybridge.batch.journal_errors import JournalAway
+from muybridge.purchases.errors import StoreAway
 from muybridge.batch.stores import WrongPlace, open_store
 from muybridge.batch.stores.places import agreed_place, place_for_all
 from muybridge.batch.stores.port import PlaceAway
@@ -217,8 +217,8 @@ def test_a_record_that_fails(
 ) -> None:
     """A result that is stored, but not recorded, is recorded later, even without its link."""
     submit(server, shared, 1)
-    move = moments.at("item moved", "postgres").value
-    failures = iter([JournalAway("the database is away")])
+    move = moments.at("item moved").value
+    failures = iter([StoreAway("the database is away")])
 
     def failing(journal: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
         if after is Stage.DOWNLOADED and (failure := next(failures, None)) is not None:
@@ -226,7 +226,7 @@ def test_a_record_that_fails(
             raise failure
         move(journal, entry, before, after, **facts)
 
-    monkeypatch.setattr(*moments.at("item moved", "postgres").place, failing)
+    monkeypatch.setattr(*moments.at("item moved").place, failing)
     report = work(server, shared)
     assert report.counts == {Stage.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"
@@ -272,7 +272,7 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
     """`muybridge worker --out s3://...` refuses a bucket that is not there, and fills one."""
     submit(server, shared, 1)
     settings = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
-    words = f"worker --journal {shared.url} --batch horses --spool {tmp_path} --poll-interval 0.01"
+    words = f"worker --journal {str(shared.store)} --batch horses --spool {tmp_path} --poll-interval 0.01"
 
     def to(out: str) -> tuple[int, str]:
         done = CliRunner().invoke(muybridge, [*words.split(), "--out", out], env=settings)

@@ -33,7 +33,7 @@ PRICES = 'currency = "USD"\nprices = [{model = "imgb-2", tier = "low", per_pictu
 def facts(postgres: Postgres, shared: SharedBatch) -> list[Any]:
     """Return all that a submission may change."""
     return [
-        postgres.execute(f"SELECT * FROM muybridge_{table} ORDER BY 1, 2", url=shared.url)  # noqa: S608  our own names
+        postgres.execute(f"SELECT * FROM muybridge_{table} ORDER BY 1, 2", url=str(shared.store))  # noqa: S608  our own names
         for table in ("batches", "items", "budgets", "rates")
     ]
 
@@ -103,7 +103,7 @@ def submit(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Submit
     def go(count: int, *options: str) -> Result:
         rows = [{**horse, "quality": "low"} for horse in horses(count)]
         (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-        words = ["batch", "submit", str(tmp_path / "b.jsonl"), "--journal", shared.url]
+        words = ["batch", "submit", str(tmp_path / "b.jsonl"), "--journal", str(shared.store)]
         words += ["--name", shared.name, *options]
         words = [str(tmp_path / "prices.toml") if word == "PRICES" else word for word in words]
         env = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
@@ -137,7 +137,7 @@ def poisoned(server: BillingServer, shared: SharedBatch, postgres: Postgres) -> 
     postgres.execute(
         "UPDATE muybridge_items SET needs = (needs::jsonb || '{\"cost\": null}')::text "
         "WHERE number = 1",
-        url=shared.url,
+        url=str(shared.store),
     )
     return shared
 
@@ -210,7 +210,7 @@ def test_submissions_at_the_same_time(
 
     threads = [threading.Thread(target=go, args=(kind,)) for kind in (first, second)]
     with (
-        psycopg.connect(shared.url) as working,
+        psycopg.connect(str(shared.store)) as working,
         psycopg.connect(postgres.url, autocommit=True) as looking,
     ):
         working.execute("SELECT 1 FROM muybridge_items WHERE number = 2 FOR UPDATE")

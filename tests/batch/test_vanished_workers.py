@@ -20,7 +20,7 @@ from .postgres_server import Postgres
 from .relay import Relay
 from .runner_process import horses
 
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 ITEMS = 4
 LOCKS: dict[str, tuple[bytes, dict[str, Any]]] = {
@@ -70,7 +70,7 @@ def test_a_machine_that_vanishes_holds_nobody_up(
     tmp_path: Path,
 ) -> None:
     """Its locks end with its transaction: those of the budget, of the rate and of its own row."""
-    with Relay(shared.url) as relay:
+    with Relay(str(shared.store)) as relay:
         relay.rewrite = once_it_locks(locked, relay.swallow)
         behind = SharedBatch(relay.address, shared.name)
         monkeypatch.setattr(*moments.constant("silence of a database"), 0.3)
@@ -97,7 +97,7 @@ def test_a_worker_whose_transaction_was_ended_goes_on(
             if waited[-2:] != [0, 0] and idle == 0:
                 return
 
-    with Relay(shared.url) as relay:
+    with Relay(str(shared.store)) as relay:
         relay.rewrite = once_it_locks(locked, pause)
         report = work(server, SharedBatch(relay.address, shared.name), lease=5)
     assert waited[0] == 1

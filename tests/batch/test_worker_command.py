@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import moments
 from muybridge.batch import SharedBatch, Stage
-from muybridge.batch.journal_errors import JournalAway
+from muybridge.purchases.errors import StoreAway
 from muybridge.batch.port import SharedJournal
 from muybridge.cli.commands import muybridge
 from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
@@ -34,7 +34,7 @@ def command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Comma
     """Run a command against the server; `URL` stands for the database, `FILE` for two horses."""
     file = tmp_path / "horses.jsonl"
     file.write_text("".join(f"{json.dumps(horse)}\n" for horse in horses(2)))
-    names = {"URL": shared.url, "FILE": str(file), "DIR": str(tmp_path / "out")}
+    names = {"URL": str(shared.store), "FILE": str(file), "DIR": str(tmp_path / "out")}
 
     def go(line: str, at: BillingServer = server) -> Result:
         words = [names.get(word, word) for word in line.split()]
@@ -68,15 +68,15 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
     """While the database is away, a worker says so once, and when it gives up."""
 
     command("batch submit FILE --journal URL --name horses")
-    take = moments.at("items taken", "postgres").value
-    failures = iter([JournalAway("The database is on holiday."), JournalAway("It is still away.")])
+    take = moments.at("items taken").value
+    failures = iter([StoreAway("The database is on holiday."), StoreAway("It is still away.")])
 
     def taking(*arguments: Any, **more: Any) -> Any:
         if (failure := next(failures, None)) is not None:
             raise failure
         return take(*arguments, **more)
 
-    monkeypatch.setattr(*moments.at("items taken", "postgres").place, taking)
+    monkeypatch.setattr(*moments.at("items taken").place, taking)
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n")
     (said,) = (line for line in done.stderr.splitlines() if "waits" in line)

@@ -64,7 +64,7 @@ def rampage(
         def machine(number: int) -> None:
             source = random.Random(seed * 10 + number)  # noqa: S311  moments to die, not secrets
             place = str(folder / str(number))
-            order: dict[str, Any] = {"database": shared.url, "folder": place, "naive": naive}
+            order: dict[str, Any] = {"database": str(shared.store), "folder": place, "naive": naive}
             left, code = kills, 5
             while code != 0:
                 moment = source.uniform(0.1, 0.6) if left else None
@@ -138,7 +138,7 @@ def test_killed_at(
 ) -> None:
     """Killed at any step, a worker leaves its items to the next; only creates are ambiguous."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": shared.url, "folder": str(tmp_path), "creates": 1}
+    order = {"url": server.url, "database": str(shared.store), "folder": str(tmp_path), "creates": 1}
     assert machines[0].run(**order, kill_at=step) == -9
     assert machines[0].run(**order) == 0
     audit = Audit.of(server, shared)
@@ -162,7 +162,7 @@ def test_paused_between_arming_and_sending(
 ) -> None:
     """A worker that wakes up after its lease has run out sends nothing, and its item is free."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": shared.url, "creates": 1}
+    order = {"url": server.url, "database": str(shared.store), "creates": 1}
     paused = machines[0].start(**order, folder=str(tmp_path / "a"), pause_at="after: purchase armed")
     _wait_until_paused(paused)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
@@ -180,7 +180,7 @@ def test_paused_while_a_create_is_under_way(
 ) -> None:
     """A worker that was declared dead reports the id of its create when it wakes up."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": shared.url, "creates": 1}
+    order = {"url": server.url, "database": str(shared.store), "creates": 1}
     started = threading.Event()
     process: list[int] = []
 

@@ -16,12 +16,12 @@ from muybridge.batch import (
     BatchMissing,
     SharedBatch,
     SharedReport,
-    State,
+    Stage,
     WrongPlace,
     WrongService,
 )
-from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.recovery import UNKNOWN_END
+from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.purchases import UNKNOWN_END
 from muybridge.purchases import Budget, Measure
 from muybridge.purchases import State as Bought
 from muybridge_protocol.estimates import parse_prices
@@ -40,8 +40,8 @@ from .test_runs import faults
 def expire(postgres: Postgres, shared: SharedBatch) -> None:
     """Let the lease of every worker run out, and pretend that no request is under way."""
     postgres.execute(
-        "UPDATE muybridge_workers SET lease_until = clock_timestamp() - interval '1 ms'",
-        url=shared.url,
+        "UPDATE muybridge_owners SET lease_until = 0",
+        url=str(shared.store),
     )
 
 
@@ -49,9 +49,9 @@ def test_a_worker_finishes_the_batch(
     work: Work, server: BillingServer, shared: SharedBatch, tmp_path: Path
 ) -> None:
     """A worker takes turns until nothing is left, and saves every result."""
-    assert submit(server, shared, 6).counts == {State.QUEUED: 6}
+    assert submit(server, shared, 6).counts == {Stage.QUEUED: 6}
     report = work(server, shared)
-    assert (report.counts, report.done, report.stopped) == ({State.DOWNLOADED: 6}, True, "")
+    assert (report.counts, report.done, report.stopped) == ({Stage.DOWNLOADED: 6}, True, "")
     assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == [
         f"h{number}.png" for number in range(1, 7)
     ]
@@ -77,7 +77,7 @@ def test_two_workers_share_the_items(
         thread.start()
     for thread in threads:
         thread.join()
-    assert [report.counts for report in reports] == [{State.DOWNLOADED: 12}] * 2
+    assert [report.counts for report in reports] == [{Stage.DOWNLOADED: 12}] * 2
     assert (server.posts, server.doubles) == (12, [])
 
 
@@ -91,7 +91,7 @@ def test_creates_are_limited_apart_from_tasks(
     def look(_: str) -> None:
         with shared.open() as journal:
             counts = journal.counts()
-            under_way.append(counts.get(State.ARMED, 0) + counts.get(State.CLAIMED, 0))
+            under_way.append(counts.get(Stage.ARMED, 0) + counts.get(Stage.CLAIMED, 0))
 
     server.on_create = look
     assert work(server, shared, creates=2, concurrency=8).done
@@ -103,14 +103,14 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
         submit(server, shared, 2)
         report = work(server, shared)
-        assert report.counts == {State.AMBIGUOUS: 2}
+        assert report.counts == {Stage.AMBIGUOUS: 2}
         assert [entry.number for entry in report.ambiguous] == [1, 2]
         assert server.posts == 2
         with pytest.raises(batch.CannotDecide, match="may still be under way"):
             batch.resubmit(shared, "h1", i_may_pay_twice=True)
-        assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
-        assert batch.abandon(shared, "h2").state is State.ABANDONED
-        assert work(server, shared).counts == {State.ABANDONED: 1, State.DOWNLOADED: 1}
+        assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is Stage.SUBMITTED
+        assert batch.abandon(shared, "h2").state is Stage.ABANDONED
+        assert work(server, shared).counts == {Stage.ABANDONED: 1, Stage.DOWNLOADED: 1}
 
 
 def test_a_refused_decision_changes_nothing(work: Work, shared: SharedBatch, store: str) -> None:
@@ -121,7 +121,7 @@ def test_a_refused_decision_changes_nothing(work: Work, shared: SharedBatch, sto
         with pytest.raises(batch.CannotDecide, match="may still be under way"):
             batch.resubmit(shared, "h1", i_may_pay_twice=True)
         assert [one.state for one in purchases_at(store)] == [Bought.AMBIGUOUS]
-        assert work(server, shared).counts == {State.AMBIGUOUS: 1}
+        assert work(server, shared).counts == {Stage.AMBIGUOUS: 1}
         assert server.posts == 1
 
 
@@ -131,21 +131,21 @@ def test_workers_share_a_rate(
     """Each request of a worker has a permit of the journal, and a 429 pauses all workers."""
 
     permits: list[int] = []
-    acquire = moments.at("permits taken", "postgres").value
+    acquire = moments.at("permits taken").value
 
     def counting(journal: Any, wanted: int) -> Any:
         given = acquire(journal, wanted)
         permits.append(given.count)
         return given
 
-    monkeypatch.setattr(*moments.at("permits taken", "postgres").place, counting)
+    monkeypatch.setattr(*moments.at("permits taken").place, counting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         batch.submit(shared, horses(2), Service(base_url=server.url), rate=500)
         report = work(server, shared, creates=1)
         downloads = 2
         assert sum(permits) >= server.requests - downloads
         assert len(permits) < server.requests - downloads
-    assert (report.counts, server.posts, server.doubles) == ({State.DOWNLOADED: 2}, 3, [])
+    assert (report.counts, server.posts, server.doubles) == ({Stage.DOWNLOADED: 2}, 3, [])
 
 
 def test_a_budget_holds_for_all_workers(
@@ -155,14 +155,14 @@ def test_a_budget_holds_for_all_workers(
     service = Service(base_url=server.url)
     batch.submit(shared, horses(4), service, budget=Budget(creates=3))
     report = work(server, shared, creates=2)
-    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 3}
+    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 3}
     assert "it needs 1 create, and none of the limit of 3 creates is left" in report.stopped
     assert report.budget is not None
     assert report.budget.spent[Measure.CREATES] == 3
     assert work(server, shared).counts == report.counts
     assert server.posts == 3
     batch.submit(shared, horses(5), service, budget=Budget(creates=5))
-    assert work(server, shared).counts == {State.DOWNLOADED: 5}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 5}
     assert (server.posts, server.doubles) == (5, [])
 
 
@@ -185,7 +185,7 @@ def test_workers_race_for_a_budget(shared: SharedBatch, tmp_path: Path) -> None:
         report = batch.shared_status(shared)
         assert report.budget is not None
         assert report.budget.spent[Measure.CREATES] == 9
-        assert report.counts[State.DOWNLOADED] + report.counts[State.AMBIGUOUS] == 9
+        assert report.counts[Stage.DOWNLOADED] + report.counts[Stage.AMBIGUOUS] == 9
         assert sum(map(len, server.accepted.values())) <= 9
         assert server.doubles == []
 
@@ -208,7 +208,7 @@ def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: Shared
     use = batch.submit(shared, horses(3), service, budget=Budget(creates=9)).budget
     assert use is not None
     assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=9), 0)
-    unlimited = SharedBatch(shared.url, "mules")
+    unlimited = SharedBatch(str(shared.store), "mules")
     batch.submit(unlimited, horses(1), service)
     with pytest.raises(batch.InvalidBatch, match="it was begun without a budget"):
         batch.submit(unlimited, horses(1), service, budget=Budget(creates=1))
@@ -220,13 +220,13 @@ def test_a_429_pauses_all_workers(
     """A worker that is asked to slow down tells the journal, with or without a rate."""
 
     pauses: list[float] = []
-    throttle = moments.at("rate paused", "postgres").value
+    throttle = moments.at("rate paused").value
 
     def noting(journal: Any, seconds: float) -> None:
         pauses.append(seconds)
         throttle(journal, seconds)
 
-    monkeypatch.setattr(*moments.at("rate paused", "postgres").place, noting)
+    monkeypatch.setattr(*moments.at("rate paused").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         submit(server, shared, 1)
         assert work(server, shared).done
@@ -242,7 +242,7 @@ def test_a_late_response_belongs_to_its_item(
 ) -> None:
     """A worker that is declared dead while its create is under way still records the id."""
     submit(server, shared, 1)
-    states: list[State] = []
+    states: list[Stage] = []
 
     def declare_dead(_: str) -> None:
         with shared.open() as journal:
@@ -251,14 +251,14 @@ def test_a_late_response_belongs_to_its_item(
             assert journal.bury(owner, ended=False)
             entry = journal.entry(1)
             journal.move(
-                entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None, reason=UNKNOWN_END
+                entry, Stage.ARMED, Stage.AMBIGUOUS, by=owner, owner=None, reason=UNKNOWN_END
             )
             states.append(journal.entry(1).state)
 
     server.on_create = declare_dead
     report = work(server, shared)
-    assert states == [State.AMBIGUOUS]
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert states == [Stage.AMBIGUOUS]
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
 
 
@@ -271,7 +271,7 @@ def test_names_that_cannot_be_shown(server: BillingServer, shared: SharedBatch, 
 
 def test_the_longest_name(server: BillingServer, shared: SharedBatch) -> None:
     """A batch may have a name of 200 characters."""
-    assert submit(server, attrs.evolve(shared, name="ß" * 200), 1).counts == {State.QUEUED: 1}
+    assert submit(server, attrs.evolve(shared, name="ß" * 200), 1).counts == {Stage.QUEUED: 1}
 
 
 def test_a_late_response_that_nobody_waits_for_is_kept(
@@ -285,14 +285,14 @@ def test_a_late_response_that_nobody_waits_for_is_kept(
             (owner,) = journal.owners()
             journal.bury(owner, ended=True)
             entry = journal.entry(1)
-            journal.move(entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None)
+            journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by=owner, owner=None)
         batch.abandon(shared, 1)
 
     server.on_create = declare_dead
     report = work(server, shared)
-    assert report.counts == {State.ABANDONED: 1}
+    assert report.counts == {Stage.ABANDONED: 1}
     (stray,) = report.strays
-    assert (stray.number, stray.attempt, stray.state) == (1, 1, State.SUBMITTED)
+    assert (stray.number, stray.attempt, stray.state) == (1, 1, Stage.SUBMITTED)
     assert server.accepted["horse 1"] == [stray.task_id]
 
 
@@ -304,7 +304,7 @@ def test_a_worker_that_was_paused_does_not_send(
     times = iter([0.0, 5.1])  # armed, and about to send; then the clock stands still
     monkeypatch.setattr(*moments.at("item about to be sent").place, lambda: next(times, 7.0))
     report = work(server, shared)
-    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 1}
     assert report.entries[0].attempt == 2
     assert (server.posts, server.doubles) == (1, [])
 
@@ -322,12 +322,12 @@ def test_a_response_waits_on_the_disk_while_the_database_is_away(
 
     submit(server, shared, 1)
     original = getattr(PostgresJournal, method)
-    failed: list[State] = []
+    failed: list[Stage] = []
 
     def away(journal: Any, *arguments: Any, **facts: Any) -> Any:
         if "reply" in facts and facts["reply"] is not None and not failed:
             failed.append(journal.entry(1).state)
-            raise JournalAway("the database is away")
+            raise StoreAway("the database is away")
         return original(journal, *arguments, **facts)
 
     def declare_dead(_: str) -> None:
@@ -335,14 +335,14 @@ def test_a_response_waits_on_the_disk_while_the_database_is_away(
             (owner,) = journal.owners()
             journal.bury(owner, ended=True)
             entry = journal.entry(1)
-            journal.move(entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None)
+            journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by=owner, owner=None)
 
     if method == "report_late":
         server.on_create = declare_dead
     monkeypatch.setattr(PostgresJournal, method, away)
     report = work(server, shared)
-    assert failed == [State.ARMED if method == "move" else State.AMBIGUOUS]
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert failed == [Stage.ARMED if method == "move" else Stage.AMBIGUOUS]
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
 
 
@@ -363,8 +363,8 @@ def test_another_batch_or_service_is_refused(
 def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
     """Submitting again adds what is new, and refuses what differs."""
     submit(server, shared, 2)
-    assert submit(server, shared, 3).counts == {State.QUEUED: 3}
-    assert submit(server, shared, 3).counts == {State.QUEUED: 3}
+    assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
+    assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.submit(shared, horses(3, first=2), Service(base_url=server.url))
     with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); use another name"):
@@ -407,15 +407,15 @@ def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, wo
     """When its time is over, a worker gives back what is under way, and another one finishes it."""
     submit(server, shared, 3)
     server.status = "processing"
-    counts = dict[State, int]()
+    counts = dict[Stage, int]()
     for _ in range(100):  # on a busy machine, the time may be over before anything is sent
-        if counts != {State.SUBMITTED: 3}:
+        if counts != {Stage.SUBMITTED: 3}:
             counts = work(server, shared, seconds=0.3).counts
-    assert counts == {State.SUBMITTED: 3}
+    assert counts == {Stage.SUBMITTED: 3}
     with shared.open() as journal:
         assert journal.owners() == []
     server.status = "completed"
-    assert work(server, shared, seconds=60).counts == {State.DOWNLOADED: 3}
+    assert work(server, shared, seconds=60).counts == {Stage.DOWNLOADED: 3}
     assert server.posts == 3
 
 
@@ -431,7 +431,7 @@ def test_what_falls_due_between_two_looks_at_the_clock(
         return wanted(fleet, now) if next(looks) % 2 else 0
 
     monkeypatch.setattr(*moments.at("permits wanted").place, too_early)
-    assert work(server, shared, creates=1, concurrency=1).counts == {State.DOWNLOADED: 2}
+    assert work(server, shared, creates=1, concurrency=1).counts == {Stage.DOWNLOADED: 2}
     assert server.posts == 2
 
 
@@ -439,7 +439,7 @@ def test_a_poll_writes_nothing(
     work: Work, server: BillingServer, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often a task is polled, a worker writes the same to the database."""
-    from muybridge.batch.postgres.connecting import Connection
+    from muybridge.purchases.connecting import Connection
 
     execute = Connection.execute
     writes: list[bytes] = []
@@ -462,7 +462,7 @@ def test_a_poll_writes_nothing(
         submit(server, shared, 1)
         server.on_query = look
         writes.clear()
-        assert work(server, shared).counts == {State.DOWNLOADED: 1}
+        assert work(server, shared).counts == {Stage.DOWNLOADED: 1}
         return len(writes)
 
     assert written(polls=30) == written(polls=1) > 0

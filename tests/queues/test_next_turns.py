@@ -16,7 +16,7 @@ from batch.billing import BillingServer, Fault
 from batch.runner_process import horses
 from muybridge import batch
 from muybridge.batch import JournalMissing, SharedBatch, State
-from muybridge.batch.journal_errors import JournalAway
+from muybridge.purchases.errors import StoreAway
 from muybridge.batch.stores.port import PlaceUnusable
 from muybridge.purchases import Budget
 from muybridge.workers import celery_app
@@ -31,7 +31,7 @@ Turn = Callable[[], list[dict[str, Any]]]
 def turn(monkeypatch: pytest.MonkeyPatch, folder: Path, shared: SharedBatch) -> Turn:
     """Return what takes a turn in this process, and returns the options of the next turns."""
     monkeypatch.setenv("MUYBRIDGE_API_KEY", KEY)
-    monkeypatch.setenv("MUYBRIDGE_JOURNAL", shared.url)
+    monkeypatch.setenv("MUYBRIDGE_JOURNAL", str(shared.store))
     monkeypatch.setenv("MUYBRIDGE_OUT", str(folder / "pictures"))
     queued: list[dict[str, Any]] = []
 
@@ -128,7 +128,7 @@ def test_results_that_cannot_be_downloaded(
     assert server.posts == 2
 
 
-@pytest.mark.parametrize("kind", [JournalAway, PlaceUnusable])
+@pytest.mark.parametrize("kind", [StoreAway, PlaceUnusable])
 def test_a_place_that_fails(
     kind: type[Exception],
     turn: Turn,

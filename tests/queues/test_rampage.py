@@ -57,7 +57,7 @@ def on_turns(
         machines = [stack.enter_context(Nursery("queues.turns_worker")) for _ in range(MACHINES)]
         batch.submit(shared, horses(items), Service(base_url=server.url))
         order = {
-            "folder": str(folder), "url": server.url, "database": shared.url,
+            "folder": str(folder), "url": server.url, "database": str(shared.store),
             "broker": broker.settings, "pool": "prefork", "slots": SLOTS, "most": strikes,
             "pace": pace,
         }  # fmt: skip

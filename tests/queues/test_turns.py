@@ -111,7 +111,7 @@ def kill(
                 if workers % 2:  # else the broker repeats what the last worker had taken
                     broker.flush()
                 worker = nursery.start(
-                    folder=str(folder), url=server.url, database=shared.url,
+                    folder=str(folder), url=server.url, database=str(shared.store),
                     broker=broker.settings, pool=pool, most=kills,
                 )  # fmt: skip
                 ended = waiting.submit(nursery.wait)
@@ -179,7 +179,7 @@ def test_a_batch_outlasts_a_failure_of_the_service(
         submit(server, shared, 3)
         sender(broker).send_task(TASK, ("horses",))
         worker = nursery.start(
-            folder=str(folder), url=server.url, database=shared.url, broker=broker.settings,
+            folder=str(folder), url=server.url, database=str(shared.store), broker=broker.settings,
             pool="prefork", pause=1,
         )  # fmt: skip
         try:
@@ -227,7 +227,7 @@ def test_messages_of_others(
     results = folder / "results"
     results.mkdir()
     worker = nursery.start(
-        folder=str(folder), url=server.url, database=shared.url, pool="solo",
+        folder=str(folder), url=server.url, database=str(shared.store), pool="solo",
         broker={**broker.settings, "result_backend": results.as_uri()},
     )  # fmt: skip
     try:

@@ -302,7 +302,7 @@ def _use_of(batch: Batch) -> BudgetUse | None:
     for stored in batch.store.limits():
         if stored.tag == batch.tag and stored.budget.per is None:
             spent = batch.store.spent(stored.counted_under, stored.budget)
-            return BudgetUse(budget=stored.budget, spent=spent)
+            return BudgetUse(budget=stored.budget, spent=spent, exceeded=None)
     return None
 
 

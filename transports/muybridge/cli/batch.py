@@ -373,8 +373,8 @@ def _counts(report: Report) -> Iterator[tuple[str, int]]:
 def _command(chosen: _Chosen) -> str | None:
     """Return the command that resumes the batch, or None if no command can.
 
-    The store has the items and the rate. Before the batch is begun, the command needs the file, and a
-    pipe cannot be read again.
+    The store has the items and the rate. Before the batch is begun, the command needs the file, and
+    a pipe cannot be read again.
     """
     invocation = chosen.invocation
     connection = _at_its_service(invocation.connection, chosen.out)

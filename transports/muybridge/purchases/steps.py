@@ -407,13 +407,13 @@ class Transaction:
             else:
                 self._items[step.key] = (step.item, known[step.item])
                 changes[step.item] = mine
-        for one, step in moving:
-            place = place_of(step.item)
-            item = known.get(place)
-            if item is None or (item.stage, item.owner) != (step.item.stage, step.item.owner):
-                one.error = Lost(f"item {step.item.number} is another worker's, or is done")
+        for one, move in moving:
+            place, read = place_of(move.item), move.item
+            now = known.get(place)
+            if now is None or (now.stage, now.owner) != (read.stage, read.owner):
+                one.error = Lost(f"item {read.number} is another worker's, or is done")
                 continue
-            one.result = attrs.evolve(item, stage=step.after, **step.facts)
+            one.result = attrs.evolve(now, stage=move.after, **move.facts)
             known[place] = changes[place] = one.result
         update_items(self.rows, changes)
 

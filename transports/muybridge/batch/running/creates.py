@@ -45,7 +45,11 @@ class ItemBooking(Booking):
         runner: Runner,
         dedupe: bool,
     ) -> None:
-        self.name, self.digest = name_of_identical(request_of(item)) if dedupe else (None, None)
+        self.name: str | None = None
+        """The name that identical requests share, if they share one purchase."""
+        self.digest: str | None = None
+        if dedupe:
+            self.name, self.digest = name_of_identical(request_of(item))
         super().__init__(
             books, create, runtime, once=self.name, digest=self.digest, if_held=TWIN_UNDER_WAY
         )
@@ -59,7 +63,8 @@ class ItemBooking(Booking):
             self.judge(end, now)
         except Exception as error:  # noqa: BLE001  it concerns this item only
             kept = reply_of(self.key, end)
-            return unreadable(kept and kept.status, b"" if kept is None else kept.body, error)
+            status, body = (None, b"") if kept is None else (kept.status, kept.body)
+            return unreadable(status, body, error)
         return self.outcome
 
     def _order(self) -> Order:

@@ -6,10 +6,10 @@ own. A process that gets another runner's lock knows that it is dead, and may ta
 The file says which process it is, and which purchase it has armed last. It stays until the next
 runner has seen that the store still has that. So an older copy of the store is noticed.
 
-A `ReplySlot` is a file that gets its full size before the first create is sent. A response is in it,
-and on the disk, before anything reads it, until the store has its outcome. If the store cannot be
-written, or the process dies, the next run reads the file. The response names its purchase, so it may
-be read again at any time.
+A `ReplySlot` is a file that gets its full size before the first create is sent. A response is in
+it, and on the disk, before anything reads it, until the store has its outcome. If the store cannot
+be written, or the process dies, the next run reads the file. The response names its purchase, so it
+may be read again at any time.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A worker takes turns. In a turn it is one incarnation of a worker: it registers under a fresh id,
 works on free items until it can do nothing more, and gives back what it has not finished. Between
 two turns it keeps nothing but the files of responses whose outcome the store could not take; the
-next turn records those first. So whatever ends a turn (a database that is away, a lease that has run
-out, a kill) ends no more than that turn.
+next turn records those first. So whatever ends a turn (a database that is away, a lease that has
+run out, a kill) ends no more than that turn.
 """
 
 from __future__ import annotations
