@@ -21,7 +21,8 @@ from muybridge.batch import (
     WrongService,
 )
 from muybridge.purchases.errors import StoreAway
-from muybridge_protocol.purchases import UNKNOWN_END
+from muybridge_protocol.purchases import Order, Outcome
+from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases import Budget, Measure
 from muybridge.purchases import State as Bought
 from muybridge_protocol.estimates import parse_prices
@@ -39,10 +40,17 @@ from .test_runs import faults
 
 def expire(postgres: Postgres, shared: SharedBatch) -> None:
     """Let the lease of every worker run out, and pretend that no request is under way."""
-    postgres.execute(
-        "UPDATE muybridge_owners SET lease_until = 0",
-        url=str(shared.store),
-    )
+    url = str(shared.store)
+    postgres.execute("UPDATE muybridge_owners SET lease_until = 0", url=url)
+    postgres.execute("UPDATE muybridge_purchases SET sending_until = 0", url=url)
+
+
+def declare_dead(postgres: Postgres, shared: SharedBatch) -> Stage:
+    """Let every worker be dead, as far as others can tell, and return the first item's stage."""
+    expire(postgres, shared)
+    with shared.open() as found:
+        found.recover()
+        return found.entry(1).state
 
 
 def test_a_worker_finishes_the_batch(
@@ -56,9 +64,9 @@ def test_a_worker_finishes_the_batch(
         f"h{number}.png" for number in range(1, 7)
     ]
     assert (server.posts, server.doubles) == (6, [])
-    with shared.open() as journal:
-        assert not list((tmp_path / "out" / f"journal-{journal.id}").glob("reply-*"))
-        assert journal.owners() == []
+    with shared.open() as found:
+        assert not list((tmp_path / "out" / f"batch-{found.number:x}").glob("reply-*"))
+        assert found.owners() == []
 
 
 def test_two_workers_share_the_items(
@@ -106,23 +114,9 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
         assert report.counts == {Stage.AMBIGUOUS: 2}
         assert [entry.number for entry in report.ambiguous] == [1, 2]
         assert server.posts == 2
-        with pytest.raises(batch.CannotDecide, match="may still be under way"):
-            batch.resubmit(shared, "h1", i_may_pay_twice=True)
         assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is Stage.SUBMITTED
         assert batch.abandon(shared, "h2").state is Stage.ABANDONED
         assert work(server, shared).counts == {Stage.ABANDONED: 1, Stage.DOWNLOADED: 1}
-
-
-def test_a_refused_decision_changes_nothing(work: Work, shared: SharedBatch, store: str) -> None:
-    """While a create may be under way, `resubmit` does not release it in the store either."""
-    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
-        submit(server, shared, 1)
-        work(server, shared)
-        with pytest.raises(batch.CannotDecide, match="may still be under way"):
-            batch.resubmit(shared, "h1", i_may_pay_twice=True)
-        assert [one.state for one in purchases_at(store)] == [Bought.AMBIGUOUS]
-        assert work(server, shared).counts == {Stage.AMBIGUOUS: 1}
-        assert server.posts == 1
 
 
 def test_workers_share_a_rate(
@@ -133,8 +127,8 @@ def test_workers_share_a_rate(
     permits: list[int] = []
     acquire = moments.at("permits taken").value
 
-    def counting(journal: Any, wanted: int) -> Any:
-        given = acquire(journal, wanted)
+    def counting(store: Any, service: str, wanted: int) -> Any:
+        given = acquire(store, service, wanted)
         permits.append(given.count)
         return given
 
@@ -191,7 +185,7 @@ def test_workers_race_for_a_budget(shared: SharedBatch, tmp_path: Path) -> None:
 
 
 def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: SharedBatch) -> None:
-    """A limit on cost needs a price for each item, and what was not counted is not limited."""
+    """A limit on cost needs a price for each item."""
     service = Service(base_url=server.url)
     with pytest.raises(batch.InvalidBatch, match="item 2: cost: the limit of 5 in cost cannot be"):
         batch.submit(shared, horses(2), service, budget=Budget(cost=5))
@@ -207,11 +201,12 @@ def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: Shared
     batch.submit(shared, horses(2), service, budget=Budget(cost="0.7"), prices=prices)
     use = batch.submit(shared, horses(3), service, budget=Budget(creates=9)).budget
     assert use is not None
-    assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=9), 0)
+    assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=9, cost="0.7"), 0)
     unlimited = SharedBatch(str(shared.store), "mules")
-    batch.submit(unlimited, horses(1), service)
-    with pytest.raises(batch.InvalidBatch, match="it was begun without a budget"):
-        batch.submit(unlimited, horses(1), service, budget=Budget(creates=1))
+    assert batch.submit(unlimited, horses(1), service).budget is None
+    later = batch.submit(unlimited, horses(1), service, budget=Budget(creates=1)).budget
+    assert later is not None
+    assert later.budget == Budget(creates=1)
 
 
 def test_a_429_pauses_all_workers(
@@ -222,9 +217,9 @@ def test_a_429_pauses_all_workers(
     pauses: list[float] = []
     throttle = moments.at("rate paused").value
 
-    def noting(journal: Any, seconds: float) -> None:
+    def noting(store: Any, service: str, seconds: float) -> None:
         pauses.append(seconds)
-        throttle(journal, seconds)
+        throttle(store, service, seconds)
 
     monkeypatch.setattr(*moments.at("rate paused").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
@@ -243,19 +238,7 @@ def test_a_late_response_belongs_to_its_item(
     """A worker that is declared dead while its create is under way still records the id."""
     submit(server, shared, 1)
     states: list[Stage] = []
-
-    def declare_dead(_: str) -> None:
-        with shared.open() as journal:
-            (owner,) = journal.owners()
-            expire(postgres, shared)
-            assert journal.bury(owner, ended=False)
-            entry = journal.entry(1)
-            journal.move(
-                entry, Stage.ARMED, Stage.AMBIGUOUS, by=owner, owner=None, reason=UNKNOWN_END
-            )
-            states.append(journal.entry(1).state)
-
-    server.on_create = declare_dead
+    server.on_create = lambda _: states.append(declare_dead(postgres, shared))
     report = work(server, shared)
     assert states == [Stage.AMBIGUOUS]
     assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
@@ -275,25 +258,42 @@ def test_the_longest_name(server: BillingServer, shared: SharedBatch) -> None:
 
 
 def test_a_late_response_that_nobody_waits_for_is_kept(
-    work: Work, server: BillingServer, shared: SharedBatch
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
 ) -> None:
-    """If a person has abandoned the item meanwhile, the id is a stray, and it is not lost."""
+    """If a person has resubmitted the item meanwhile, the id is a stray, and it is not lost."""
     submit(server, shared, 1)
 
-    def declare_dead(_: str) -> None:
-        with shared.open() as journal:
-            (owner,) = journal.owners()
-            journal.bury(owner, ended=True)
-            entry = journal.entry(1)
-            journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by=owner, owner=None)
+    def decide(_: str) -> None:
+        if server.posts == 1:
+            declare_dead(postgres, shared)
+            batch.resubmit(shared, 1, i_may_pay_twice=True)
+            with shared.open() as found:  # another worker has sent it again
+                order = Order(account="a", amounts=amounts_of_item(found.item(1), None))
+                found.store.arm(order, key="again", item=(found.number, 1))
+                found.store.conclude("again", Outcome(state=Bought.AMBIGUOUS, reason="lost"))
+
+    server.on_create = decide
+    report = work(server, shared)
+    assert report.counts == {Stage.AMBIGUOUS: 1}
+    (stray,) = report.strays
+    assert (stray.number, stray.state) == (1, Bought.ACCEPTED)
+    assert server.accepted["horse 1"] == [stray.task]
+
+
+def test_a_late_response_to_what_was_abandoned(
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """If a person has abandoned the item meanwhile, it goes on: it is paid for after all."""
+    submit(server, shared, 1)
+
+    def abandon(_: str) -> None:
+        declare_dead(postgres, shared)
         batch.abandon(shared, 1)
 
-    server.on_create = declare_dead
+    server.on_create = abandon
     report = work(server, shared)
-    assert report.counts == {Stage.ABANDONED: 1}
-    (stray,) = report.strays
-    assert (stray.number, stray.attempt, stray.state) == (1, 1, Stage.SUBMITTED)
-    assert server.accepted["horse 1"] == [stray.task_id]
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
+    assert (server.posts, server.doubles) == (1, [])
 
 
 def test_a_worker_that_was_paused_does_not_send(
@@ -302,46 +302,42 @@ def test_a_worker_that_was_paused_does_not_send(
     """A create that was armed too long ago is armed anew, and sent once."""
     submit(server, shared, 1)
     times = iter([0.0, 5.1])  # armed, and about to send; then the clock stands still
-    monkeypatch.setattr(*moments.at("item about to be sent").place, lambda: next(times, 7.0))
+    monkeypatch.setattr(*moments.at("purchase about to be sent").place, lambda: next(times, 7.0))
     report = work(server, shared)
     assert report.counts == {Stage.DOWNLOADED: 1}
-    assert report.entries[0].attempt == 2
+    with shared.open() as found:
+        assert [one.state for one in found.purchases(1)] == [Bought.RELEASED, Bought.ACCEPTED]
     assert (server.posts, server.doubles) == (1, [])
 
 
-@pytest.mark.parametrize("method", ["move", "report_late"])
+@pytest.mark.parametrize("is_dead", [False, True], ids=["alive", "declared dead"])
 def test_a_response_waits_on_the_disk_while_the_database_is_away(
-    method: str,
     work: Work,
     server: BillingServer,
     shared: SharedBatch,
+    postgres: Postgres,
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_dead: bool,
 ) -> None:
     """The id of a create that is accepted while the database is away is recorded afterwards."""
-    from muybridge.batch.postgres import PostgresJournal
-
     submit(server, shared, 1)
-    original = getattr(PostgresJournal, method)
+    concluded = moments.at("verdict recorded")
+    original = concluded.value
     failed: list[Stage] = []
 
-    def away(journal: Any, *arguments: Any, **facts: Any) -> Any:
-        if "reply" in facts and facts["reply"] is not None and not failed:
-            failed.append(journal.entry(1).state)
+    def away(store: Any, *arguments: Any) -> Any:
+        if not failed:
+            with shared.open() as found:
+                failed.append(found.entry(1).state)
             raise StoreAway("the database is away")
-        return original(journal, *arguments, **facts)
+        return original(store, *arguments)
 
-    def declare_dead(_: str) -> None:
-        with shared.open() as journal:
-            (owner,) = journal.owners()
-            journal.bury(owner, ended=True)
-            entry = journal.entry(1)
-            journal.move(entry, Stage.ARMED, Stage.AMBIGUOUS, by=owner, owner=None)
-
-    if method == "report_late":
-        server.on_create = declare_dead
-    monkeypatch.setattr(PostgresJournal, method, away)
+    if is_dead:
+        server.on_create = lambda _: declare_dead(postgres, shared)
+    monkeypatch.setattr(*concluded.place, away)
     report = work(server, shared)
-    assert failed == [Stage.ARMED if method == "move" else Stage.AMBIGUOUS]
+    assert failed == [Stage.AMBIGUOUS if is_dead else Stage.ARMED]
     assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
 
@@ -367,7 +363,7 @@ def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
     assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.submit(shared, horses(3, first=2), Service(base_url=server.url))
-    with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); use another name"):
+    with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); submit the same"):
         submit(server, shared, 2)
     assert [entry.name for entry in batch.shared_status(shared).entries] == ["h1", "h2", "h3"]
 

@@ -63,10 +63,12 @@ class SharedBatch:
             BatchMissing: There is no such batch.
             StoreUnusable: The store cannot be used.
         """
-        store = self.open_store()
-        found = Batch.find(store, self.name)
-        if found is None:
-            raise BatchMissing(f"There is no batch {self.name} in {store.place}.")
+        with ExitStack() as stack:
+            store = stack.enter_context(self.open_store())
+            found = Batch.find(store, self.name)
+            if found is None:
+                raise BatchMissing(f"There is no batch {self.name} in {store.place}.")
+            stack.pop_all()  # the batch closes it
         return found
 
     def open_store(self) -> Store:

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Final, Self
@@ -155,9 +156,13 @@ def find_in_folder(
                 "Nothing was sent. Use that store, or begin another batch in another folder."
             )
         store = given or _open_shared(record.store)
-    found = Batch.find(store, record.batch)
-    if found is None:
-        raise StoreOutdated(_GONE.format(place=store.place, folder=folder))
+    with ExitStack() as stack:
+        if store is not given:
+            stack.enter_context(store)
+        found = Batch.find(store, record.batch)
+        if found is None:
+            raise StoreOutdated(_GONE.format(place=store.place, folder=folder))
+        stack.pop_all()  # the batch closes it
     return found
 
 
