@@ -498,8 +498,22 @@ class Store:
             with self.transaction() as turn:
                 turn.rows.run(
                     "INSERT INTO muybridge_owners (id, host, pid, lease, lease_until) "
-                    "VALUES (:id, :host, :pid, :lease, {now} + :lease)",
+                    "VALUES (:id, :host, :pid, :lease, {now} + :lease) ON CONFLICT DO NOTHING",
                     id=owner, host=socket.gethostname(), pid=os.getpid(), lease=lease,
+                )  # fmt: skip
+
+    @repeating
+    def unregister(self) -> None:
+        """End the lease of this process, which has given back what it had taken.
+
+        Raises:
+            StoreUnusable: It cannot be recorded.
+        """
+        if self.database.leases:
+            with self.transaction() as turn:
+                turn.rows.run(
+                    "DELETE FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
+                    owner=self.database.owner(),
                 )  # fmt: skip
 
     @repeating
@@ -532,8 +546,25 @@ class Store:
             if self._is_gone(str(owner)):
                 self._free_items_of(str(owner))
 
+    def bury(self, owner: str) -> None:
+        """Declare *owner* dead, whose process has certainly ended, and free its items.
+
+        What it was sending is ambiguous.
+
+        Raises:
+            StoreUnusable: The store cannot be read or written.
+        """
+        with self.reading() as rows:
+            armed = [] if rows is None else rows.run(
+                f"SELECT key FROM muybridge_purchases WHERE owner = :owner AND state = 'armed' "
+                f"AND {OPEN}", owner=owner,
+            )  # fmt: skip
+        if armed:
+            self._written([News(str(key), UNKNOWN_END) for (key,) in armed])
+        self._free_items_of(owner, has_ended=True)
+
     @repeating
-    def _free_items_of(self, owner: str) -> None:
+    def _free_items_of(self, owner: str, *, has_ended: bool = False) -> None:
         with self.transaction() as turn:
             rows = turn.rows
             # An armed item follows its purchase, and nobody knows yet what that has come to.
@@ -545,8 +576,9 @@ class Store:
                 # No lease lasts twice as long, unless the clock was put back.
                 rows.run(
                     "UPDATE muybridge_owners SET buried_at = {now} WHERE id = :owner "
-                    "AND buried_at IS NULL "
-                    "AND (lease_until <= {now} OR lease_until > {now} + 2 * lease)", owner=owner,
+                    "AND buried_at IS NULL AND (:has_ended = 1 "
+                    "OR lease_until <= {now} OR lease_until > {now} + 2 * lease)",
+                    owner=owner, has_ended=int(has_ended),
                 )  # fmt: skip
                 if rows.run(
                     "SELECT 1 FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",

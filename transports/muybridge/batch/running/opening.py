@@ -15,7 +15,7 @@ import attrs
 
 from muybridge.base_client import BaseClient
 from muybridge.batch.events import Report, What
-from muybridge.batch.items.batch import SETTLED, Batch
+from muybridge.batch.items.batch import LEASE, SETTLED, Batch
 from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import (
@@ -35,6 +35,7 @@ from muybridge.batch.items.reading import (
     checked_items,
 )
 from muybridge.batch.missing_files import as_found, counts_as_found, follow_files
+from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.notes import HOW_TO_GO_ON, KEPT, TO_RESUME
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.run_state import Run, Settings, Stopped
@@ -138,6 +139,9 @@ def opened(
             shares_rate=batch.has_rate,
         )
         ended.append(run)
+        if batch.store.database.leases:
+            batch.store.register(LEASE)
+            stack.enter_context(Lease(run, LEASE))
         with at_work(run, prepare):
             with suppress(Stopped):  # from a hook, whose error is raised at the end
                 for entry in gone:
@@ -386,5 +390,6 @@ def _leave(run: Run) -> None:
     try:
         run.batch.store.record_late()
         run.leave()
+        run.batch.store.unregister()
     except (StoreUnusable, Lost):
         run.runner.leaves_something = True  # the error behind this is already on its way

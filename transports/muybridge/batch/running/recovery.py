@@ -59,6 +59,8 @@ def read_side_files(batch: Batch, place: Path, *, but: str = "") -> None:
                 _find(batch, dead.armed, dead.path)
             for path, kept in dead.replies():
                 _record(batch, _find(batch, kept.key, path), kept)
+            if dead.owner is not None:
+                batch.store.bury(dead.owner)
         # Its file must not outlast what the store knows of it, not even in a power cut.
         with unusable(place, "Nothing was sent. Make room on the disk, then run again."):
             sync_folders(place)

@@ -37,7 +37,8 @@ from muybridge_protocol.records.json import RAW_LIMIT, readable
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""
 _REMEMBERED: Final = 20 * 24 * 3600.0
-_PROCESS_AT: Final = 64
+_OWNER_AT: Final = 64
+_PROCESS_AT: Final = 128
 """Where a runner's file says which process it is."""
 _LONGEST_PROCESS: Final = 200
 _LOOKS: Final = 1000
@@ -121,13 +122,15 @@ class Runner:
 
     Args:
         place: The folder for its files, on a disk of this machine. It exists.
+        owner: What the store calls this process.
 
     Raises:
         StoreUnusable: On entering, if its lock cannot be made.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, owner: str = "") -> None:
         self._place = place
+        self._owner = owner
         self._slots: list[ReplySlot] = []
         self.name: str = ""
         self._has_written = False
@@ -150,7 +153,10 @@ class Runner:
                     ours = lock(self._file) and self._path.exists()
                     if ours:
                         with ignoring_errors(OSError):  # nothing depends on it
-                            write_all(self._file, b" " * _PROCESS_AT + _this_process())
+                            owner = self._owner.encode("ascii")
+                            write_all(self._file, b" " * _OWNER_AT)
+                            write_all(self._file, owner.ljust(_PROCESS_AT - _OWNER_AT))
+                            write_all(self._file, _this_process())
                 finally:
                     if not ours:
                         self._file.close()
@@ -187,7 +193,7 @@ class Runner:
         """
         self._has_written = True
         with ignoring_errors(OSError):
-            os.pwrite(self._file.fileno(), key.encode("ascii").ljust(_PROCESS_AT), 0)
+            os.pwrite(self._file.fileno(), key.encode("ascii").ljust(_OWNER_AT), 0)
 
     def new_slot(self) -> ReplySlot:
         """Return a new side file."""
@@ -251,13 +257,12 @@ class DeadRunner:
         """
         if self._file is None or time.time() - os.fstat(self._file.fileno()).st_mtime > _REMEMBERED:
             return None
-        self._file.seek(0)
-        return self._file.read(_PROCESS_AT).decode("ascii", "replace").strip() or None
+        return self._told(0, _OWNER_AT)
 
     @property
-    def was_here(self) -> bool:
-        """Whether it left its lock on this machine, and so has certainly ended."""
-        return self._file is not None
+    def owner(self) -> str | None:
+        """What its store has called it, or None if that is not known."""
+        return None if self._file is None else self._told(_OWNER_AT, _PROCESS_AT)
 
     def replies(self) -> Iterator[tuple[Path, KeptReply]]:
         """Yield its side files that hold responses, and these.
@@ -274,6 +279,11 @@ class DeadRunner:
                 data = path.read_bytes()
             if (kept := _read_slot(data)) is not None:
                 yield path, kept
+
+    def _told(self, begin: int, end: int) -> str | None:
+        assert self._file is not None  # noqa: S101  it has left one
+        self._file.seek(begin)
+        return self._file.read(end - begin).decode("ascii", "replace").strip() or None
 
     def _side_files(self) -> list[Path]:
         return sorted(self._place.glob(f"reply-{self._name}-*"))

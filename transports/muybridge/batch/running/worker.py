@@ -328,7 +328,7 @@ async def _turn(
         place = places.spool / f"batch-{found.number:x}"
         make_folders(place, mode=0o700)
         found.store.register(lease)
-        with Runner(place) as runner:
+        with Runner(place, found.owner) as runner:
             run = Run(
                 batch=found,
                 store=places.store,
