@@ -136,30 +136,6 @@ def test_a_file_that_appears_meanwhile_is_another_items(tmp_path: Path) -> None:
     assert place(saved, tmp_path, "h1", ()).path.name == "h1-2.png"
 
 
-def test_the_journal_is_asked_on_the_runs_connection(
-    server: BillingServer,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Naming a file opens no connection of its own, which would wait while the run writes."""
-    server.media_works = False
-    run(server, horses(1))
-    left = PNG + server.accepted["horse 1"][0].encode()
-    (tmp_path / "out" / "h1.png").write_bytes(left)
-    server.media_works = True
-    opened: list[Path] = []
-    connect = sqlite3.connect
-
-    def counting(path: Path, **options: Any) -> sqlite3.Connection:
-        opened.append(path)
-        return connect(path, **options)
-
-    monkeypatch.setattr(sqlite3, "connect", counting)
-    assert run(server, None).done
-    assert len(opened) == 3  # by the run, its report, and the contact sheet
-
-
 def test_the_sheet_leaves_a_file_that_takes_its_place(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,7 +238,9 @@ def test_a_response_is_recorded_while_another_machine_judges(
     if written_by != "its worker":
         order = {"url": server.url, "database": str(shared.store), "folder": str(tmp_path / "one")}
         assert machine.run(**order, kill_at="after: response kept") == -9
-        postgres.execute("UPDATE muybridge_workers SET lease_until = '-infinity'", url=str(shared.store))
+        postgres.execute(
+            "UPDATE muybridge_workers SET lease_until = '-infinity'", url=str(shared.store)
+        )
     else:
         armed = begun.arm(1)
     with held(postgres, str(shared.store)) as (wait, release):

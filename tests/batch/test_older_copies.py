@@ -176,4 +176,6 @@ def test_workers_that_end_are_forgotten(
         submit(server, shared, count)
         assert work(server, shared).done
     assert batch.shared_status(shared).done
-    assert postgres.execute("SELECT count(*) FROM muybridge_workers", url=str(shared.store)) == [(1,)]
+    assert postgres.execute("SELECT count(*) FROM muybridge_workers", url=str(shared.store)) == [
+        (1,)
+    ]

@@ -138,7 +138,12 @@ def test_killed_at(
 ) -> None:
     """Killed at any step, a worker leaves its items to the next; only creates are ambiguous."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": str(shared.store), "folder": str(tmp_path), "creates": 1}
+    order = {
+        "url": server.url,
+        "database": str(shared.store),
+        "folder": str(tmp_path),
+        "creates": 1,
+    }
     assert machines[0].run(**order, kill_at=step) == -9
     assert machines[0].run(**order) == 0
     audit = Audit.of(server, shared)
@@ -163,7 +168,9 @@ def test_paused_between_arming_and_sending(
     """A worker that wakes up after its lease has run out sends nothing, and its item is free."""
     submit(server, shared, 1)
     order = {"url": server.url, "database": str(shared.store), "creates": 1}
-    paused = machines[0].start(**order, folder=str(tmp_path / "a"), pause_at="after: purchase armed")
+    paused = machines[0].start(
+        **order, folder=str(tmp_path / "a"), pause_at="after: purchase armed"
+    )
     _wait_until_paused(paused)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
     assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}

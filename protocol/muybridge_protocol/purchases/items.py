@@ -6,7 +6,7 @@ import attrs
 
 from muybridge_protocol.purchases.purchase import Outcome, Purchase
 from muybridge_protocol.purchases.states import Stage, State
-from muybridge_protocol.records.tasks import retained_until
+from muybridge_protocol.records.tasks import Task, retained_until
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +82,7 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
                 stage=Stage.SUBMITTED,
                 owner=item.owner if item.stage is Stage.SUBMITTED else keep,
                 reason=None,
-                began=item.began if task is None else task.submitted_at,
+                began=_began(purchase) if task is None else task.submitted_at,
                 expires=item.expires if task is None else retained_until(task),
             )
         case State.ACCEPTED | State.AMBIGUOUS:
@@ -107,6 +107,12 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
                 after = Stage.QUEUED
             owner = keep if after is Stage.CLAIMED else None
             return attrs.evolve(item, stage=after, owner=owner, reason=purchase.reason)
+
+
+def _began(purchase: Purchase) -> float:
+    """Return when the task began that a person has named: as its token says, or as it was sent."""
+    began = Task.from_token(purchase.token or "").began_at
+    return purchase.armed_at if began is None else began
 
 
 def _waits_for(item: Item, purchase: Purchase) -> bool:
