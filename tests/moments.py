@@ -219,6 +219,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "file linked": Moment("os:link", _is_picture),
     "file named": Moment("muybridge.batch.file_names:sync_folders"),
     "download recorded": Moment(f"{_STORE}.move", _to("downloaded")),
+    "items freed": Moment(f"{_STORE}.free_items"),
     "items released": Moment(f"{_BATCH}.release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
     "sheet written": Moment("muybridge.batch.running.opening:write_sheet"),

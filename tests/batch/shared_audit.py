@@ -37,7 +37,7 @@ class Audit:
                 found.wrong.append(f"{prompt}: {known} is another item's")
             if paid and entry.state not in (Stage.DOWNLOADED, Stage.AMBIGUOUS):
                 found.wrong.append(f"{prompt}: paid for, and {entry.state}")
-            if entry.state is Stage.AMBIGUOUS and entry.reason == UNKNOWN_END:
+            if entry.state is Stage.AMBIGUOUS and entry.reason == UNKNOWN_END.reason:
                 found.interrupted += 1
             elif entry.state is Stage.AMBIGUOUS and not AMBIGUOUS.intersection(
                 server.asked[prompt]

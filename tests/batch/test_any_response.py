@@ -33,8 +33,8 @@ from muybridge_protocol.records.tasks import Result
 from sampling import examples
 
 from .scripted_world import Script, ScriptedWorld, prompts
-from .test_journal_values import MEMORY
 
+MEMORY = Path("/dev/shm")  # noqa: S108  each test has a folder of its own there
 STOPPING = {401, 402, 429}
 """The statuses after which nothing more is created."""
 EXAMPLES = settings(max_examples=examples(20, nightly=settings().max_examples // 2))

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 import trio
+from muybridge.batch.port import Journal
+from muybridge.batch.postgres import PostgresJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 
 from client.event_loops import ClockEventLoop, TrioClock
 from muybridge import AsyncClient, Client, batch
 from muybridge.batch import Report, SharedBatch, SharedReport, Stage
 from muybridge.purchases.rates import Permits
-from muybridge.batch.port import Journal
-from muybridge.batch.postgres import PostgresJournal
-from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.testing import SkippingClock
 from muybridge_protocol.service import Service
 

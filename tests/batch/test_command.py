@@ -19,19 +19,19 @@ from typing import Any
 import attrs
 import pytest
 from click.testing import CliRunner, Result
+from muybridge.batch.journal_errors import StoreUnusable
 
 import moments
 from muybridge import batch
 from muybridge.batch import Report, Stage
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.journal_errors import StoreUnusable
-from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
+from muybridge.purchases.store import NewItem
 from processes import environment
 from sampling import diagonal
 
+from .begun import begun
 from .billing import BillingServer, Fault
 from .runner_process import KEY, horses
 
@@ -338,8 +338,8 @@ def test_a_local_batch_is_resumed_locally(invoke: Invoke, server: BillingServer)
 
 def test_a_command_that_resumes_with_its_permission(invoke: Invoke, tmp_path: Path) -> None:
     """A batch that was begun over plain http is resumed with the option that this takes."""
-    item = NewItem(name="", stem="0001", family="imgb", body={"model": "imgb-2", "prompt": "-"})
-    SqliteJournal.create(tmp_path / "out", "http://nas.test", [item]).close()
+    item = NewItem(name="", stem="0001", family="imgb", body='{"model": "imgb-2", "prompt": "-"}')
+    begun(tmp_path / "out", [item], "http://nas.test")
     told = invoke("status", "out")
     wanted = "muybridge batch run --out out --base-url http://nas.test --allow-plain-http"
     assert told.stderr.splitlines()[-1] == f"to resume: {wanted}"
@@ -602,11 +602,11 @@ def test_a_signal_among_the_last_lines(invoke: Invoke, monkeypatch: pytest.Monke
 def test_a_rate(invoke: Invoke, server: BillingServer) -> None:
     """`--rate` has the meaning and the help that it has for workers, and must be above 0."""
     assert invoke(*RUN, "--rate", "500", server=server).exit_code == 0
-    with SqliteJournal(Path("out")) as journal:
-        assert journal.has_rate
+    with open_batch("out") as found:
+        assert found.has_rate
     assert invoke(*AGAIN, "--rate", "0", server=server).exit_code == 2
     assert invoke(*AGAIN, "--rate", "inf", server=server).exit_code == 0
-    with SqliteJournal(Path("out")) as journal:
-        assert not journal.has_rate
+    with open_batch("out") as found:
+        assert not found.has_rate
     helps = [invoke(command, "--help").stdout for command in ("run", "submit")]
     assert all("Maximum requests per second of all workers" in shown for shown in helps)

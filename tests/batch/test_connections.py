@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from muybridge.batch.journal_errors import StoreAway, StoreUnusable, Unstorable
 
 import moments
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, Stage
-from muybridge.batch.journal_errors import StoreAway, StoreUnusable, Unstorable
 
 from .billing import BillingServer
 from .fixtures import submit

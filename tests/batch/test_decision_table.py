@@ -14,17 +14,17 @@ from typing import Any
 import attrs
 import pytest
 from click.testing import CliRunner, Result
+from muybridge.batch.decisions.table import COLUMNS
+from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.port import Journal
+from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.testing.journal_conformance.any_journal import SERVICE, TOKEN
 
 from muybridge import batch
 from muybridge.batch import Decision, InvalidDecisions, SharedBatch, Stage
-from muybridge.batch.decisions.table import COLUMNS
 from muybridge.batch.items.reading import BatchProblem
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
-from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
-from muybridge.testing.journal_conformance.any_journal import SERVICE, TOKEN
 
 NAMES = ("walk", '=HYPERLINK("http://evil.test")', "+1", "Füße", "3", "", "late")
 

@@ -16,7 +16,7 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import StoreUnusable, PlaceUnusable, SharedBatch, Stage
+from muybridge.batch import PlaceUnusable, SharedBatch, Stage, StoreUnusable
 from muybridge.batch.stores import folder
 from muybridge_protocol.service import Service
 from processes import environment
@@ -152,7 +152,7 @@ def test_a_small_disk(server: BillingServer, shared: SharedBatch, tmp_path: Path
     batch.submit(shared, horses(2), Service(base_url=server.url), out=tmp_path / "disk")
     (tmp_path / "disk").mkdir()
     work = (
-        f"{sys.executable} -m muybridge worker --journal '{str(shared.store)}' --batch horses "
+        f"{sys.executable} -m muybridge worker --journal '{shared.store!s}' --batch horses "
         "--creates 1 --concurrency 1 --poll-interval 0.01"
     )
     script = (

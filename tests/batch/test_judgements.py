@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from muybridge.batch.decisions.items import apply, step_of
+from muybridge.batch.journal_entries import Entry
 
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, Stage
-from muybridge.batch.decisions.items import apply, step_of
-from muybridge.batch.journal_entries import Entry
-from muybridge.batch.shared import open_journal
 from muybridge.batch.items.folder import FOLDER, NAME
+from muybridge.batch.shared import open_journal
 from muybridge_protocol.errors import InvalidIdentifier
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
@@ -227,7 +227,7 @@ def test_a_response_is_recorded_while_another_machine_judges(
 
     def start(name: str, folder: str) -> None:
         def go() -> None:
-            at = SharedBatch(f"{str(shared.store)}&application_name={name}", shared.name)
+            at = SharedBatch(f"{shared.store!s}&application_name={name}", shared.name)
             with Client(KEY, server.url, poll_interval=0.005) as client:
                 batch.work(client, at, tmp_path / folder, lease=2)
 

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 
 from muybridge import Client, batch
 from muybridge.batch import ManifestRow, SharedBatch, Stage
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
+from muybridge.purchases.store import NewItem
 from muybridge_protocol.service import Service
 
+from .begun import begun
 from .billing import PNG, BillingServer, Fault
 from .runner_process import KEY
 
@@ -129,9 +129,10 @@ def test_memory(tmp_path: Path) -> None:
     """A long batch takes no more memory than a short one."""
     body = {"model": "imgb-2", "prompt": "a horse " * 200}
     items = (
-        NewItem(name="", stem=f"{number}", family="imgb", body=body) for number in range(1, 4001)
+        NewItem(name="", stem=f"{number}", family="imgb", body=json.dumps(body))
+        for number in range(1, 4001)
     )
-    SqliteJournal.create(tmp_path, "http://127.0.0.1:1", items, patience=5.0).close()
+    begun(tmp_path, items, "http://127.0.0.1:1")
     tracemalloc.start()
     try:
         count = sum(1 for _ in batch.manifest_lines(tmp_path))

@@ -13,8 +13,9 @@ import pytest
 from muybridge import batch
 from muybridge.batch import Stage
 from muybridge.batch.items.reading import checked_items
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.purchases.store import NewItem
+
+from .begun import begun as begin
 
 SERVICE = "https://api.example.com"
 
@@ -22,7 +23,10 @@ SERVICE = "https://api.example.com"
 def items(count: int) -> list[NewItem]:
     return [
         NewItem(
-            name=f"h{n}", stem=f"{n:04}", family="imgb", body={"model": "imgb-2", "prompt": "p"}
+            name=f"h{n}",
+            stem=f"{n:04}",
+            family="imgb",
+            body=json.dumps({"model": "imgb-2", "prompt": "p"}),
         )
         for n in range(1, count + 1)
     ]
@@ -31,9 +35,10 @@ def items(count: int) -> list[NewItem]:
 def begun(folder: Path, count: int) -> Path:
     """Return the folder of a batch of *count* items, next to the file that they came from."""
     out = folder / str(count)
-    SqliteJournal.create(out, SERVICE, items(count)).close()
+    begin(out, items(count), SERVICE)
     lines = (
-        json.dumps({"family": "imgb", "name": item.name, **item.body}) for item in items(count)
+        json.dumps({"family": "imgb", "name": item.name, **json.loads(item.body)})
+        for item in items(count)
     )
     out.with_suffix(".jsonl").write_text("\n".join(lines), encoding="utf-8")
     return out
@@ -86,12 +91,11 @@ def test_entries_are_a_sequence(tmp_path: Path) -> None:
         entries[1_200]
 
 
-def test_entries_are_as_the_journal_is_then(tmp_path: Path) -> None:
+def test_entries_are_as_the_store_is_then(tmp_path: Path) -> None:
     """A report's items are read anew each time; its counts stay those of its own time."""
     report = batch.status(begun(tmp_path, 2))
     before = tuple(report.entries)
-    with SqliteJournal(report.folder) as journal:
-        assert journal.take("one", creates=True) is not None
+    batch.abandon(report.folder, 1)
     assert [entry.state for entry in before] == [Stage.QUEUED, Stage.QUEUED]
-    assert [entry.state for entry in report.entries] == [Stage.CLAIMED, Stage.QUEUED]
+    assert [entry.state for entry in report.entries] == [Stage.ABANDONED, Stage.QUEUED]
     assert report.counts == {Stage.QUEUED: 2}

@@ -9,7 +9,7 @@ from pathlib import Path
 from muybridge import batch
 from muybridge.batch import BatchEvent, Stage
 from muybridge.batch.missing_files import follow_files
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.shared import open_batch
 
 from .billing import PNG, BillingServer
 from .conftest import Run
@@ -221,9 +221,9 @@ def test_a_file_that_an_embedded_service_has_forgotten(invoke: Invoke, tmp_path:
     assert invoke(*RUN, "--local").exit_code == 0
     file = tmp_path / "out" / "h2.png"
     content = file.read_bytes()
-    with SqliteJournal(tmp_path / "out") as journal:
+    with open_batch(tmp_path / "out") as found:
         file.unlink()
-        follow_files(journal, tmp_path / "out")
+        follow_files(found, tmp_path / "out")
     file.write_bytes(content)
     preview = invoke(*AGAIN, "--local", "--dry-run", "--json")
     assert json.loads(preview.stdout.splitlines()[-1])["sends"] == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,9 @@ import pytest
 import moments
 from muybridge import batch
 from muybridge.batch import Entry, Stage
-from muybridge.batch.journal_errors import Unstorable
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.items.folder import own_store
 from muybridge.credentials import Credentials
+from muybridge_protocol.purchases import Item, Outcome
 
 from .billing import BillingServer
 from .conftest import Run
@@ -69,35 +72,40 @@ def test_every_item_is_poisoned(server: BillingServer, run: Run, tmp_path: Path)
     assert run(server, None).done
 
 
-class _Refusing:
-    """A journal that cannot record one step of one item: what no test knows of beforehand."""
+def _refuse(
+    monkeypatch: pytest.MonkeyPatch, moment: str, error: Exception, counts: Callable[..., bool]
+) -> None:
+    """Let the store refuse one step, once: what no test knows of beforehand."""
+    step, left = moments.at(moment), [error]
+    original = step.value
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: Stage, error: Exception) -> None:
-        self.left = 1
-        move = moments.at("item moved").value
+    def refusing(*arguments: Any, **more: Any) -> Any:
+        if left and counts(*arguments, **more):
+            raise left.pop()
+        return original(*arguments, **more)
 
-        def refuse(
-            journal: SqliteJournal, entry: Entry, was: Stage, to: Stage, **facts: Any
-        ) -> None:
-            if entry.number == 2 and was is not to is after and self.left:
-                self.left -= 1
-                raise error
-            move(journal, entry, was, to, **facts)
+    monkeypatch.setattr(*step.place, refusing)
 
-        monkeypatch.setattr(*moments.at("item moved").place, refuse)
+
+def _of_second(_store: object, _order: object, *, item: tuple[int, int], **_: object) -> bool:
+    return item[1] == 2
+
+
+def _saved_second(_store: object, item: Item, after: Stage, **_: object) -> bool:
+    return (item.number, after) == (2, Stage.DOWNLOADED)
 
 
 @pytest.mark.parametrize(
-    ("after", "state", "error"),
+    ("moment", "counts", "state", "error"),
     [
-        (Stage.ARMED, Stage.QUEUED, Unstorable("odd")),
-        (Stage.SUBMITTED, Stage.DOWNLOADED, OverflowError("too large")),
-        (Stage.COMPLETED, Stage.SUBMITTED, UnicodeEncodeError("utf-8", "", 0, 1, "")),
-        (Stage.DOWNLOADED, Stage.COMPLETED, TypeError("odd")),
+        ("purchase armed", _of_second, Stage.QUEUED, OverflowError("too large")),
+        ("item moved", _saved_second, Stage.COMPLETED, TypeError("odd")),
+        ("item moved", _saved_second, Stage.COMPLETED, UnicodeEncodeError("utf-8", "", 0, 1, "")),
     ],
 )
 def test_a_step_that_cannot_be_recorded_is_its_items_own_failure(
-    after: Stage,
+    moment: str,
+    counts: Callable[..., bool],
     state: Stage,
     error: Exception,
     server: BillingServer,
@@ -105,25 +113,33 @@ def test_a_step_that_cannot_be_recorded_is_its_items_own_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An item that cannot be recorded is left where it is, with its id; the others are done."""
-    _Refusing(monkeypatch, after, error)
+    _refuse(monkeypatch, moment, error, counts)
     report = run(server, horses(3), concurrency=1)
     first, second, third = report.entries
     assert (first.state, third.state) == (Stage.DOWNLOADED, Stage.DOWNLOADED)
     assert second.state is state
     assert second.owner is None
-    if state is not Stage.DOWNLOADED:  # a kept response is judged a second time
-        assert second.reason is not None
-        assert "cannot be saved, recorded or shown" in second.reason
+    assert second.reason is not None
+    assert "cannot be saved, recorded or shown" in second.reason
     assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles) == (3, [])
 
 
-def test_a_response_that_cannot_be_judged_leaves_its_item_ambiguous(
+def test_an_outcome_that_cannot_be_recorded_leaves_its_item_ambiguous(
     server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kept response that no step can follow makes its item ambiguous, and shows the id."""
-    refusing = _Refusing(monkeypatch, Stage.SUBMITTED, OverflowError("too large"))
-    refusing.left = 2
+    """A response whose outcome no step can record makes its item ambiguous, and shows the id."""
+
+    def counts(_store: object, _key: str, outcome: Outcome) -> bool:
+        return outcome.task is not None and outcome.task.id == server.accepted["horse 2"][0]
+
+    server.accepted["horse 2"] = server.accepted.get("horse 2", [])
+    _refuse(
+        monkeypatch,
+        "verdict recorded",
+        OverflowError("too large"),
+        lambda *told: bool(server.accepted["horse 2"]) and counts(*told),
+    )
     report = run(server, horses(3), concurrency=1)
     second = report.entries[1]
     assert (second.state, second.candidate) == (Stage.AMBIGUOUS, server.accepted["horse 2"][0])
@@ -153,10 +169,11 @@ def test_an_unreadable_token_is_no_obstacle(
     """An item whose token cannot be read is shown with its id, and left alone."""
     server.status = "processing"
     run(server, horses(2), timeout=0.01)
-    with SqliteJournal(tmp_path / "out") as journal:
-        token = (journal.entry(1).token or "").replace('"muybridge_task":1', '"muybridge_task":9')
-        entry = journal.entry(1)
-        journal.move(entry, Stage.SUBMITTED, Stage.SUBMITTED, by=None, token=token)
+    with closing(sqlite3.connect(own_store(tmp_path / "out"))) as db, db:
+        db.execute(
+            "UPDATE muybridge_purchases SET token = "
+            "replace(token, '\"muybridge_task\":1', '\"muybridge_task\":9') WHERE number = 1"
+        )
     server.status = "completed"
     report = run(server, None)
     assert report.counts == {Stage.SUBMITTED: 1, Stage.DOWNLOADED: 1}

@@ -7,13 +7,13 @@ from typing import Any
 
 import attrs
 import pytest
-
-import moments
-from muybridge.batch.journal_entries import NewItem, State
+from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.journal_errors import StoreUnusable
-from muybridge.purchases import Budget, Measure
 from muybridge.testing.journal_conformance import SERVICE
 from muybridge.testing.journal_conformance.any_journal import TOKEN, new_items
+
+import moments
+from muybridge.purchases import Budget, Measure
 from muybridge_protocol.estimates import parse_prices
 
 from .postgres_server import Postgres

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-
 from muybridge.testing.journal_conformance import SERVICE
 from muybridge.testing.journal_conformance.any_journal import new_items
 

@@ -17,11 +17,11 @@ import pytest
 import trio
 
 from muybridge import Client, TrioClient, batch
-from muybridge.batch import BatchEvent, InvalidBatch, StoreUnusable, Report, Stage, What
+from muybridge.batch import BatchEvent, InvalidBatch, Report, Stage, StoreUnusable, What
+from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.item_work import ItemWork
 from muybridge.batch.running.run_state import Stopped
 from muybridge.batch.running.side_files import Runner
-from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.shared import open_batch
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 import moments
 from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
-from muybridge.purchases.errors import StoreAway
 from muybridge.batch.stores import WrongPlace, open_store
 from muybridge.batch.stores.places import agreed_place, place_for_all
 from muybridge.batch.stores.port import PlaceAway
 from muybridge.batch.stores.s3 import S3Store
 from muybridge.cli.commands import muybridge
+from muybridge.purchases.errors import StoreAway
 
 from .billing import PNG, BillingServer
 from .conftest import Work
@@ -272,7 +272,9 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
     """`muybridge worker --out s3://...` refuses a bucket that is not there, and fills one."""
     submit(server, shared, 1)
     settings = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
-    words = f"worker --journal {str(shared.store)} --batch horses --spool {tmp_path} --poll-interval 0.01"
+    words = (
+        f"worker --journal {shared.store!s} --batch horses --spool {tmp_path} --poll-interval 0.01"
+    )
 
     def to(out: str) -> tuple[int, str]:
         done = CliRunner().invoke(muybridge, [*words.split(), "--out", out], env=settings)

@@ -6,9 +6,9 @@ import warnings
 from decimal import Decimal, localcontext
 
 import pytest
-
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.limits.spending import Spending, needs_of, unknown_amounts
+
 from muybridge.purchases import Budget, Measure
 
 

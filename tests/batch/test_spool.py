@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import moments
-from muybridge.batch import StoreUnusable, Stage
+from muybridge.batch import Stage, StoreUnusable
 
 from .billing import BillingServer, Fault
 from .conftest import Run

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, Stage
+from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.side_files import Runner
-from muybridge.batch.shared import open_journal
-from muybridge.batch.items.folder import FOLDER, SqliteJournal
+from muybridge.batch.shared import open_batch
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Budget, Measure
 from muybridge_protocol.estimates import PriceList, parse_prices
@@ -34,7 +34,7 @@ def facts(postgres: Postgres, shared: SharedBatch) -> list[Any]:
     """Return all that a submission may change."""
     return [
         postgres.execute(f"SELECT * FROM muybridge_{table} ORDER BY 1, 2", url=str(shared.store))  # noqa: S608  our own names
-        for table in ("batches", "items", "budgets", "rates")
+        for table in ("batch", "item", "limits", "rates")
     ]
 
 
@@ -76,20 +76,15 @@ def test_a_refused_submission_changes_nothing(
     assert server.posts == 1
 
 
-def test_a_refused_limit_adds_nothing(
+def test_another_service_adds_nothing(
     server: BillingServer, shared: SharedBatch, postgres: Postgres
 ) -> None:
-    """Items that come with a limit that is refused are not added."""
-    service = Service(base_url=server.url)
-    batch.submit(shared, horses(1), service)
+    """Items that come for another service are not added, and no rate is set."""
+    batch.submit(shared, horses(1), Service(base_url=server.url))
     before = facts(postgres, shared)
-    for rate in (None, 5):
-        with pytest.raises(batch.InvalidBatch, match="begun without a budget"):
-            batch.submit(shared, horses(2), service, budget=Budget(creates=9), rate=rate)
-    elsewhere = Service(base_url="https://elsewhere.test")
     with pytest.raises(batch.WrongService):
-        batch.submit(shared, horses(2), elsewhere, rate=5)
-    assert facts(postgres, shared)[:3] == before[:3]
+        batch.submit(shared, horses(2), Service(base_url="https://elsewhere.test"), rate=5)
+    assert facts(postgres, shared) == before
 
 
 Submit = Callable[..., Result]
@@ -103,7 +98,7 @@ def submit(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Submit
     def go(count: int, *options: str) -> Result:
         rows = [{**horse, "quality": "low"} for horse in horses(count)]
         (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-        words = ["batch", "submit", str(tmp_path / "b.jsonl"), "--journal", str(shared.store)]
+        words = ["batch", "submit", str(tmp_path / "b.jsonl"), "--store", str(shared.store)]
         words += ["--name", shared.name, *options]
         words = [str(tmp_path / "prices.toml") if word == "PRICES" else word for word in words]
         env = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
@@ -135,8 +130,7 @@ def poisoned(server: BillingServer, shared: SharedBatch, postgres: Postgres) -> 
     service = Service(base_url=server.url)
     batch.submit(shared, items, service, budget=Budget(cost=5), prices=prices())
     postgres.execute(
-        "UPDATE muybridge_items SET needs = (needs::jsonb || '{\"cost\": null}')::text "
-        "WHERE number = 1",
+        "UPDATE muybridge_item SET amounts = NULL WHERE number = 1",
         url=str(shared.store),
     )
     return shared
@@ -213,7 +207,7 @@ def test_submissions_at_the_same_time(
         psycopg.connect(str(shared.store)) as working,
         psycopg.connect(postgres.url, autocommit=True) as looking,
     ):
-        working.execute("SELECT 1 FROM muybridge_items WHERE number = 2 FOR UPDATE")
+        working.execute("SELECT 1 FROM muybridge_item WHERE number = 2 FOR UPDATE")
         waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
         for number, thread in enumerate(threads, start=1):
             thread.start()
@@ -248,9 +242,8 @@ def test_a_refused_run_changes_nothing(run: Run, server: BillingServer, tmp_path
                 run(other, items, rate=5)
         assert other.requests == 0
     assert batch.status(out).counts == {Stage.QUEUED: 1}
-    with open_journal(out) as journal:
-        assert isinstance(journal, SqliteJournal)
-        assert not journal.has_rate
+    with open_batch(out) as found:
+        assert not found.has_rate
     assert run(server, horses(2)).counts == {Stage.DOWNLOADED: 2}
 
 

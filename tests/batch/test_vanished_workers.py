@@ -10,7 +10,7 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import StoreUnusable, SharedBatch, Stage
+from muybridge.batch import SharedBatch, Stage, StoreUnusable
 from muybridge_protocol.purchases import Budget
 from muybridge_protocol.service import Service
 

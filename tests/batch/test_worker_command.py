@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from muybridge.batch.port import SharedJournal
+from muybridge.testing.journal_conformance.any_journal import TOKEN
 
 import moments
 from muybridge.batch import SharedBatch, Stage
-from muybridge.purchases.errors import StoreAway
-from muybridge.batch.port import SharedJournal
 from muybridge.cli.commands import muybridge
 from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
-from muybridge.testing.journal_conformance.any_journal import TOKEN
+from muybridge.purchases.errors import StoreAway
 
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres

@@ -20,7 +20,9 @@ from processes import Nursery
 
 from .billing import BillingServer, Fault, at_random
 from .fixtures import submit
+from .postgres_server import Postgres
 from .shared_audit import Audit
+from .test_workers import expire
 from .worker_process import STEPS
 
 if sys.platform == "win32":
@@ -163,7 +165,11 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what 
 
 @on_linux
 def test_paused_between_arming_and_sending(
-    machines: list[Nursery], server: BillingServer, shared: SharedBatch, tmp_path: Path
+    machines: list[Nursery],
+    server: BillingServer,
+    shared: SharedBatch,
+    postgres: Postgres,
+    tmp_path: Path,
 ) -> None:
     """A worker that wakes up after its lease has run out sends nothing, and its item is free."""
     submit(server, shared, 1)
@@ -172,6 +178,7 @@ def test_paused_between_arming_and_sending(
         **order, folder=str(tmp_path / "a"), pause_at="after: purchase armed"
     )
     _wait_until_paused(paused)
+    expire(postgres, shared)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
     assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
     assert server.posts == 0
@@ -183,7 +190,11 @@ def test_paused_between_arming_and_sending(
 
 @on_linux
 def test_paused_while_a_create_is_under_way(
-    machines: list[Nursery], server: BillingServer, shared: SharedBatch, tmp_path: Path
+    machines: list[Nursery],
+    server: BillingServer,
+    shared: SharedBatch,
+    postgres: Postgres,
+    tmp_path: Path,
 ) -> None:
     """A worker that was declared dead reports the id of its create when it wakes up."""
     submit(server, shared, 1)
@@ -200,6 +211,7 @@ def test_paused_while_a_create_is_under_way(
     process.append(machines[0].start(**order, folder=str(tmp_path / "a")))
     started.set()
     _wait_until_paused(process[0])
+    expire(postgres, shared)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
     assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
     os.kill(process[0], signal.SIGCONT)

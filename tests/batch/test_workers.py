@@ -20,15 +20,14 @@ from muybridge.batch import (
     WrongPlace,
     WrongService,
 )
-from muybridge.purchases.errors import StoreAway
-from muybridge_protocol.purchases import Order, Outcome
 from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases import Budget, Measure
 from muybridge.purchases import State as Bought
+from muybridge.purchases.errors import StoreAway
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.fleet import Fleet
+from muybridge_protocol.purchases import Order, Outcome
 from muybridge_protocol.service import Service
-from stores import purchases_at
 
 from .billing import BillingServer, Fault, at_random
 from .conftest import Work

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from muybridge import AsyncClient, Client, ImgaRequest, Result, Task, batch
-from muybridge.batch import InvalidBatch, StoreUnusable, SharedBatch, WrongPlace
+from muybridge.batch import InvalidBatch, SharedBatch, StoreUnusable, WrongPlace
 from muybridge.testing import AsyncFakeTransport, FakeTransport
 from muybridge_protocol.service import Service
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import moments
 from batch.runner_process import KEY, die, retry_like_others_do

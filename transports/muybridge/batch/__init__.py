@@ -21,7 +21,8 @@ from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import BatchMissing, WrongStore
 from muybridge.batch.items.preview import Preview, preview
 from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
-from muybridge.batch.running.opening import WrongService, status
+from muybridge.batch.items.submission import WrongService
+from muybridge.batch.running.opening import status
 from muybridge.batch.running.runs import run, run_async, run_trio
 from muybridge.batch.running.worker import work, work_async
 from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit

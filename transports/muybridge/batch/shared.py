@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Final
@@ -24,17 +23,17 @@ from muybridge.batch.items.reading import (
     checked_items,
 )
 from muybridge.batch.items.requests import amounts_of_item, unknown_amounts
+from muybridge.batch.items.submission import NewItems, check_same_items, check_service
 from muybridge.batch.stores.places import check_place, place_for_all
 from muybridge.configuration import check_prices, check_spending
 from muybridge.purchases import open_store
 from muybridge.purchases.rates import check_rate
 from muybridge.purchases.store import Store
 from muybridge_protocol.arguments import check_type
-from muybridge_protocol.purchases import BudgetUse, Stage
+from muybridge_protocol.purchases import BudgetUse, Item, Stage, read_amounts
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
-    from muybridge.purchases.store import NewItem
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.purchases import Budget, Purchase
 
@@ -168,8 +167,6 @@ def submit(
             for results (`WrongPlace`) is not the same for every worker.
         OSError: The file cannot be read.
     """
-    from muybridge.batch.running.opening import check_same_items, check_service
-
     check_batch(batch)
     check_prices(prices)
     check_spending(budget, None)
@@ -186,12 +183,11 @@ def submit(
     named = service.require_base_url()
     with ExitStack() as stack:
         items = stack.enter_context(checked_items(source, service.gave_out))
-        if budget is not None:
-            _check_amounts(items, budget, prices)
-        store = batch.open_store()
-        stack.callback(store.close)
+        store = stack.enter_context(batch.open_store())
         known = Batch.find(store, batch.name)
         if known is None:
+            if budget is not None:
+                _check_amounts(items, budget, prices)
             if budget is not None:  # before anybody can send anything
                 store.limit(f"batch={batch.name}", budget)
             known = Batch.begin(
@@ -200,6 +196,10 @@ def submit(
         check_service(known, named)
         if not known.is_new:
             count = check_same_items(known, items)
+            kept = _use_of(known)
+            limits = budget or (None if kept is None else kept.budget)
+            if limits is not None:
+                _check_amounts(items, limits, prices, known)
             if budget is not None:
                 store.limit(known.tag, budget)
             if prices is not None:
@@ -213,40 +213,28 @@ def submit(
         return report_of(batch, known)
 
 
-class NewItems:
-    """Items as a store takes them, read again each time.
+def _check_amounts(
+    items: CheckedItems, budget: Budget, prices: PriceList | None, batch: Batch | None = None
+) -> None:
+    """Check that it is known how much of what *budget* limits each item needs.
 
     Args:
         items: The items.
-        prices: What they cost, or None if whoever sends them knows.
-        after: How many of them the store has.
-    """
-
-    def __init__(
-        self, items: CheckedItems, prices: PriceList | None = None, after: int = 0
-    ) -> None:
-        self._items = items
-        self._prices = prices
-        self._after = after
-
-    def __iter__(self) -> Iterator[NewItem]:
-        """Yield those that the store does not have."""
-        for item in islice(self._items, self._after, None):
-            new = item.new()
-            if self._prices is not None:
-                new = item.new(amounts_of_item(new, self._prices))
-            yield new
-
-
-def _check_amounts(items: CheckedItems, budget: Budget, prices: PriceList | None) -> None:
-    """Check that it is known how much of what *budget* limits each item needs.
+        budget: The budget.
+        prices: What they cost, or None if that is not known.
+        batch: The batch, if it is begun: it may have recorded what its items need.
 
     Raises:
         InvalidBatch: It is not.
     """
     problems: list[BatchProblem] = []
+    recorded: Iterator[Item] = iter(()) if batch is None else batch.items()
     for number, item in enumerate(items, start=1):
-        amounts = amounts_of_item(item.new(), prices)
+        known = next(recorded, None)
+        if known is None or known.amounts is None:
+            amounts = amounts_of_item(item.new(), prices)
+        else:
+            amounts = read_amounts(known.amounts)
         problems += [
             BatchProblem(f"item {number}", measure.value, told)
             for measure, told in unknown_amounts(budget, amounts)

@@ -164,6 +164,13 @@ class Batch:
             yield from page
             last = page[-1].number
 
+    def items(self) -> Iterator[Item]:
+        """Yield every item as it is kept, by number, reading a page at a time."""
+        last = 0
+        while page := self.store.items(self.number, after=last):
+            yield from page
+            last = page[-1].number
+
     def entry(self, number: int) -> Entry:
         """Return the item *number*.
 

@@ -15,6 +15,7 @@ import attrs
 
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.entry import Entry
+from muybridge.batch.running.recovery import recover
 from muybridge.batch.shared import Place, folder_of, open_batch
 from muybridge.purchases.consent import check_consent
 from muybridge.purchases.errors import NoneDecided
@@ -227,8 +228,6 @@ def find(batch: Batch, item: int | str) -> Entry:
 @contextmanager
 def opened_to_decide(out: Place) -> Generator[Batch, None, None]:
     """Open a batch, after what its dead runners have heard, and nobody has read, is recorded."""
-    from muybridge.batch.running.recovery import recover
-
     with ExitStack() as stack:
         batch = stack.enter_context(open_batch(out))
         folder = folder_of(out)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -26,21 +25,14 @@ from muybridge.batch.items.folder import (
     close,
     find_in_folder,
 )
-from muybridge.batch.items.reading import (
-    BatchProblem,
-    CheckedItem,
-    CheckedItems,
-    InvalidBatch,
-    Source,
-    checked_items,
-)
+from muybridge.batch.items.reading import CheckedItems, Source, checked_items
+from muybridge.batch.items.submission import NewItems, check_same_items, check_service
 from muybridge.batch.missing_files import as_found, counts_as_found, follow_files
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.notes import HOW_TO_GO_ON, KEPT, TO_RESUME
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.run_state import Run, Settings, Stopped
 from muybridge.batch.running.side_files import Runner, processes_at_work
-from muybridge.batch.shared import NewItems
 from muybridge.batch.sheet.contact_sheet import write_sheet
 from muybridge.batch.stores.folder import FolderStore
 from muybridge.batch.stores.places import check_place
@@ -65,10 +57,6 @@ CONCURRENCY = 4
 
 LOCAL = "an embedded service (--local)"
 """What a batch calls a service that exists only during its run."""
-
-
-class WrongService(StoreUnusable):
-    """The batch's tasks are at another service."""
 
 
 @contextmanager
@@ -315,19 +303,6 @@ def _settle_service(batch: Batch, runner: Runner, service: Service, settings: Se
     return batch
 
 
-def check_service(batch: Batch, service: str) -> None:
-    """Check that the batch's tasks are at *service*.
-
-    Raises:
-        WrongService: They are elsewhere.
-    """
-    if batch.service != service:
-        raise WrongService(
-            f"The batch {batch.name} was begun at {batch.service}, and this is {service}: "
-            "its tasks are not known here. Use that service, or begin another batch."
-        )
-
-
 def check_client(client: object, kind: type[Client | BaseClient], line: str) -> None:
     """Check that *client* is one for the function that it is given to.
 
@@ -352,37 +327,6 @@ def check_limit(limit: object) -> None:
     """
     if limit is not None and not (isinstance(limit, int) and limit >= 0):
         raise ValueError(f"limit must be 0 or more items, or None (got {limit!r})")
-
-
-def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
-    """Check that *items* begin with those of the batch, and return how many those are.
-
-    Raises:
-        InvalidBatch: They do not.
-    """
-    known = given = 0
-    found = iter(items)
-    for entry in batch.entries():
-        known += 1
-        item = next(found, None)
-        if item is None:
-            continue
-        given += 1
-        same = (entry.name, entry.family) == (item.name, item.family)
-        if not same or json.loads(entry.body) != item.body:
-            problem = f"differs from the batch {batch.name}, which has been begun"
-            said = f"{problem}; {_INSTEAD}"
-            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", said)])
-    if given < known:
-        problem = f"{batch.name} has {known} items (got {given})"
-        raise InvalidBatch([BatchProblem("the batch", "", f"{problem}; {_INSTEAD}")])
-    return known
-
-
-_INSTEAD = (
-    "submit the same items as before, with new ones at the end; or leave them out to resume; or "
-    "begin another batch"
-)
 
 
 def _leave(run: Run) -> None:

@@ -38,7 +38,7 @@ from muybridge.batch.items.entry import label_of_item
 from muybridge.batch.running.creates import Ended, ItemBooking, reply_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
-from muybridge.batch.running.recovery import recover
+from muybridge.batch.running.recovery import recover, unreadable
 from muybridge.batch.running.run_state import Run, Stopped
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
@@ -434,13 +434,17 @@ class Scheduler:
                 self._run.fail(end.error)
                 return
             raise
+        except genuine(Exception) as error:  # a value of this outcome cannot be recorded
+            status, body = (None, b"") if reply is None else (reply.status, reply.body)
+            outcome = unreadable(status, body, error)
+            purchase = await booking.conclude(outcome)
         work.slot.clear()
         before = self._fleet.paused_until
         try:
             if await self._is_ours(work, booking, purchase, outcome):
                 with self._team.lock:
                     if not self._left:
-                        self._take_created(work, sent, end, purchase, outcome)
+                        self._take_created(work, sent, end, purchase)
         finally:
             if isinstance(end, BrokenOff):
                 note_request(end, sent.request)
@@ -473,16 +477,15 @@ class Scheduler:
         sent: Dispatch[int],
         end: Ended,
         purchase: Purchase,
-        outcome: Outcome,
     ) -> None:
         """Let the fleet take the outcome of a create, which is recorded."""
         events, ended = self._told(work, sent, end)
         work.tracker.tell_end(events)
-        if purchase.state is not outcome.state and purchase.state is State.AMBIGUOUS:
-            # Another purchase has the task that the service named.
+        task = next((event.task for event in events if isinstance(event, Submitted)), None)
+        if purchase.state is State.AMBIGUOUS and task is not None:
+            # Another purchase has this task, or it cannot be recorded.
             self._finish_unknown(work, purchase.reason or "")
             return
-        task = next((event.task for event in events if isinstance(event, Submitted)), None)
         error = None if ended is None else ended.error
         if self._run.settings.creates is not None or self._run.settings.dedupe:
             self._may_take = True  # another create has room, or an item that has joined goes on

@@ -291,7 +291,9 @@ class DeadRunner:
 
 def known_runners(place: Path) -> list[str]:
     """Return the names of all runners that have a file in *place*, alive or dead."""
-    return [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
+    found = [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
+    replies = (path.name.removeprefix("reply-") for path in place.glob("reply-*"))
+    return [*{*found, *(name.rpartition("-")[0] for name in replies)}]
 
 
 def processes_at_work(place: Path, *, but: str = "") -> list[str]:

@@ -21,8 +21,9 @@ import attrs
 from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent
 from muybridge.batch.items.batch import LEASE
+from muybridge.batch.items.submission import check_service
 from muybridge.batch.running.lease import Lease
-from muybridge.batch.running.opening import at_work, books_of, check_client, check_service
+from muybridge.batch.running.opening import at_work, books_of, check_client
 from muybridge.batch.running.run_state import Run, Settings
 from muybridge.batch.running.scheduler import Scheduler
 from muybridge.batch.running.side_files import Runner
