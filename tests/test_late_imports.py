@@ -18,7 +18,6 @@ COSTS = {
     # Optional parts.
     "PIL": "an extra",
     "trio": "its users alone need it",
-    "muybridge.batch.postgres": "an extra: psycopg",
     "muybridge.batch.stores.s3": "an extra: obstore",
     "muybridge.local": "an extra: hypercorn, Pillow and PyAV",
     "muybridge.drivers.on_asyncio": "its users alone need asyncio",

@@ -19,14 +19,15 @@ from typing import Any
 import attrs
 import pytest
 from click.testing import CliRunner, Result
-from muybridge.batch.journal_errors import StoreUnusable
 
 import moments
 from muybridge import batch
 from muybridge.batch import Report, Stage
+from muybridge.batch.shared import open_batch
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
+from muybridge.purchases import StoreUnusable
 from muybridge.purchases.store import NewItem
 from processes import environment
 from sampling import diagonal
@@ -52,6 +53,11 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
         return result
 
     return run
+
+
+def decide(*words: str) -> Result:
+    """Run `muybridge decide --batch out`."""
+    return CliRunner().invoke(muybridge, ["decide", "--batch", "out", *words])
 
 
 def _settings(server: BillingServer) -> dict[str, str]:
@@ -184,17 +190,17 @@ def test_resolving(invoke: Invoke) -> None:
         first = invoke(*RUN, server=server)
         assert first.exit_code == 4
         assert "item 1 (h1) is ambiguous: connection reset" in first.stderr
-        assert "muybridge batch resolve out ITEM --adopt ID" in first.stderr
+        assert "muybridge decide --batch out ITEM --adopt ID" in first.stderr
         assert invoke("status", "out").exit_code == 4
 
-        assert invoke("resolve", "out", "h1", "--adopt", server.accepted["horse 1"][0])
-        assert invoke("resolve", "out", "2", "--abandon").exit_code == 0
-        refused = invoke("resolve", "out", "3", "--resubmit")
+        assert decide("h1", "--adopt", server.accepted["horse 1"][0]).exit_code == 0
+        assert decide("2", "--abandon").exit_code == 0
+        refused = decide("3", "--resubmit")
         assert refused.exit_code == 2
         assert "--i-may-pay-twice" in refused.stderr
-        told = invoke("resolve", "out", "3", "--resubmit", "--i-may-pay-twice", "--json")
+        told = decide("3", "--resubmit", "--i-may-pay-twice", "--json")
         assert json.loads(told.stdout)["item"]["state"] == "queued"
-        assert invoke("resolve", "out", "3").exit_code == 2
+        assert decide("3").exit_code == 2
         assert invoke("status", "out").exit_code == 5
 
     with BillingServer() as after:

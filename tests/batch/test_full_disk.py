@@ -152,7 +152,7 @@ def test_a_small_disk(server: BillingServer, shared: SharedBatch, tmp_path: Path
     batch.submit(shared, horses(2), Service(base_url=server.url), out=tmp_path / "disk")
     (tmp_path / "disk").mkdir()
     work = (
-        f"{sys.executable} -m muybridge worker --journal '{shared.store!s}' --batch horses "
+        f"{sys.executable} -m muybridge worker --store '{shared.store!s}' --batch horses "
         "--creates 1 --concurrency 1 --poll-interval 0.01"
     )
     script = (

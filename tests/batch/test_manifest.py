@@ -104,7 +104,7 @@ def test_the_command(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """`batch manifest` writes a file of the usual name, the named one, or to stdout."""
     monkeypatch.chdir(tmp_path)
     place = make()
-    where = [str(place)] if isinstance(place, Path) else ["horses", "--journal", place.url]
+    where = [str(place)] if isinstance(place, Path) else ["horses", "--store", str(place.store)]
     folder = place if isinstance(place, Path) else Path()
 
     def said(*words: str, code: int = 0) -> str:

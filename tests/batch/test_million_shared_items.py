@@ -57,12 +57,12 @@ def test_many_items(count: int, postgres: Postgres, tmp_path: Path) -> None:
         for number in range(count):
             request = {"family": "imgb", "model": "imgb-2", "prompt": f"horse {number}"}
             lines.write(f"{json.dumps(request)}\n")
-    words = ("batch", "submit", str(file), "--journal", url, "--name", "h")
+    words = ("batch", "submit", str(file), "--store", url, "--name", "h")
     said, megabytes = measured(*words, code=0)
     assert said == f"{count} queued\n"
     assert megabytes < 100
     _ambiguous(postgres, url)
-    said, megabytes = measured("batch", "status", "--journal", url, "h", code=4)
+    said, megabytes = measured("batch", "status", "--store", url, "h", code=4)
     assert said == f"{count - 50} queued, 50 ambiguous\n"
     assert megabytes < 100
     _plans(postgres, url)

@@ -98,7 +98,7 @@ def test_every_third_item_is_poisoned(
         first = start(*command, "b.json")
     assert first.returncode == 4, first.stderr[-2000:]
     assert_own_lines(first.stderr)
-    assert "check your account, then decide: muybridge batch resolve out ITEM" in first.stderr
+    assert "check your account, then decide: muybridge decide --batch out ITEM" in first.stderr
     failed = sum(name is not None and ends_failed(name) for name in map(poison_of, range(1, COUNT)))
     failed += ends_failed(list(POISONS)[-1])
     counts = f"{len(LOST)} ambiguous, {failed} failed, {COUNT - failed - len(LOST)} downloaded"

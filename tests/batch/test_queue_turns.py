@@ -25,10 +25,7 @@ def report(*states: Stage, stopped: str = "", over_budget: bool = False) -> Shar
 AWAY = "The request could not be sent."
 SPENT = "The request is over budget."
 FIX = "fix this and call take_turn.delay('horses')"
-DECIDE = (
-    "need your decision. Check your account, then run: "
-    "muybridge batch resolve --journal URL BATCH ITEM"
-)
+DECIDE = "need your decision. Check your account, then run: muybridge decide --batch BATCH ITEM"
 DELAYS = [
     (report(Stage.QUEUED, Stage.DOWNLOADED), NOW, LATER),
     (report(Stage.SUBMITTED), NOW, LATER),

@@ -153,9 +153,7 @@ def test_what_belongs_to_a_live_runner_is_left_to_it(folder: Path, found: Batch)
         (UNFINISHED, Stage.AMBIGUOUS),
     ],
 )
-def test_a_kept_reply_is_read(
-    folder: Path, found: Batch, status: int, stage: Stage
-) -> None:
+def test_a_kept_reply_is_read(folder: Path, found: Batch, status: int, stage: Stage) -> None:
     """A response in a side file is judged as ever, and the file is removed then."""
     armed(found)
     path = kept(folder, reply_of(status, REPLY if status in (200, UNFINISHED) else b"{}"))
@@ -187,9 +185,7 @@ def test_a_late_reply_reaches_its_item(folder: Path, found: Batch) -> None:
     assert (found.strays(), path.exists()) == ([], False)
 
 
-def test_a_late_reply_to_an_item_that_was_sent_again_is_a_stray(
-    folder: Path, found: Batch
-) -> None:
+def test_a_late_reply_to_an_item_that_was_sent_again_is_a_stray(folder: Path, found: Batch) -> None:
     """The item stays as it is, and the task of the first create is not lost."""
     armed(found)
     recover(found, folder / FOLDER)

@@ -273,7 +273,7 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
     submit(server, shared, 1)
     settings = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
     words = (
-        f"worker --journal {shared.store!s} --batch horses --spool {tmp_path} --poll-interval 0.01"
+        f"worker --store {shared.store!s} --batch horses --spool {tmp_path} --poll-interval 0.01"
     )
 
     def to(out: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""The commands for a batch in a database: `batch submit`, `worker`, `batch status`, `resolve`."""
+"""The commands for a batch in a database: `batch submit`, `worker`, `batch status`, `decide`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from muybridge.batch.port import SharedJournal
-from muybridge.testing.journal_conformance.any_journal import TOKEN
+from muybridge.batch.items.batch import Batch
 
 import moments
 from muybridge.batch import SharedBatch, Stage
@@ -44,16 +43,16 @@ def command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Comma
     return go
 
 
-WORKER = "worker --journal URL --batch horses --out DIR --poll-interval 0.01"
+WORKER = "worker --store URL --batch horses --out DIR --poll-interval 0.01"
 
 
 def test_from_file_to_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
     """A batch is submitted without a request, and a worker makes it, and says so by its code."""
-    done = command("batch submit FILE --journal URL --name horses")
+    done = command("batch submit FILE --store URL --name horses")
     assert (done.exit_code, done.stdout) == (0, "2 queued\n")
-    assert "to start a worker, on any machine: muybridge worker --journal" in done.stderr
+    assert "to start a worker, on any machine: muybridge worker --store" in done.stderr
     assert server.requests == 0
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     assert (done.exit_code, done.stdout) == (5, "2 queued\n")
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n"), done.stderr
@@ -67,7 +66,7 @@ def test_from_file_to_results(command: Command, server: BillingServer, tmp_path:
 def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the database is away, a worker says so once, and when it gives up."""
 
-    command("batch submit FILE --journal URL --name horses")
+    command("batch submit FILE --store URL --name horses")
     take = moments.at("items taken").value
     failures = iter([StoreAway("The database is on holiday."), StoreAway("It is still away.")])
 
@@ -86,22 +85,22 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
 def test_a_person_decides(command: Command) -> None:
     """What is ambiguous is listed, and decided about, by the name of the batch."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
-        assert command("batch submit FILE --journal URL --name horses", server).exit_code == 0
+        assert command("batch submit FILE --store URL --name horses", server).exit_code == 0
         done = command(WORKER, server)
         assert (done.exit_code, done.stdout) == (4, "2 ambiguous\n")
         assert "item 1 (h1) is ambiguous" in done.stderr
-        assert "muybridge batch resolve --journal URL horses ITEM" in done.stderr
+        assert "muybridge decide --batch horses ITEM" in done.stderr
         (task,) = server.accepted["horse 1"]
-        resuming = "muybridge worker --journal URL --batch horses"
-        done = command(f"batch resolve --journal URL horses h1 --adopt {task}", server)
+        resuming = "muybridge worker --store URL --batch horses"
+        done = command(f"decide --batch horses --store URL h1 --adopt {task}", server)
         assert (done.exit_code, done.stderr) == (
             0,
             f"item 1 (h1) is submitted now; to resume: {resuming}\n",
         )
-        done = command("batch resolve --journal URL horses h2 --resubmit --i-may-pay-twice", server)
+        done = command("decide --batch horses --store URL h2 --resubmit --i-may-pay-twice", server)
         assert done.exit_code == 2
         assert "may still be under way: try again in" in done.stderr
-        assert command("batch resolve --journal URL horses h2 --abandon", server).exit_code == 0
+        assert command("decide --batch horses --store URL h2 --abandon", server).exit_code == 0
         done = command(f"{WORKER} --json", server)
         summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         assert done.exit_code == 0
@@ -109,7 +108,7 @@ def test_a_person_decides(command: Command) -> None:
         assert (summary["items"], summary["strays"]) == ([], [])
 
 
-def _lost(journal: SharedJournal, attempt: int) -> None:
+def _lost(journal: Batch, attempt: int) -> None:
     """Let the worker `one` arm the second item, and be declared dead before its response."""
     entry = journal.entry(2)
     if entry.state is Stage.AMBIGUOUS:
@@ -133,7 +132,7 @@ def test_a_stray_is_shown_with_what_to_do(
     after: Stage, facts: dict[str, Any], said: str, command: Command, shared: SharedBatch
 ) -> None:
     """A late response is reported with its task's id, until the item has that very task."""
-    command("batch submit FILE --journal URL --name horses")
+    command("batch submit FILE --store URL --name horses")
     with shared.open() as journal:
         journal.register("one")
         assert journal.take("one", creates=True) is not None  # the first item
@@ -147,15 +146,15 @@ def test_a_stray_is_shown_with_what_to_do(
     if "task-1" in said:
         assert "; to see it: muybridge get task-1; to use it for this item: muybridge" in line
         adopt = line.rpartition("muybridge ")[2]
-        assert adopt == "batch resolve --journal URL horses 2 --adopt task-1"
+        assert adopt == "decide --batch horses --store URL 2 --adopt task-1"
         assert command(adopt).exit_code == 0
         assert _late(command) == []
-        done = command("batch status --journal URL horses --json")
+        done = command("batch status --store URL horses --json")
         assert json.loads(done.stdout)["strays"] == []
 
 
 def _late(command: Command) -> list[str]:
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     return [line for line in done.stderr.splitlines() if "a response arrived" in line]
 
 
@@ -184,34 +183,34 @@ def test_the_page(
 
 def test_a_rate(command: Command, server: BillingServer) -> None:
     """A rate may be set and lifted with the batch, and must be above 0."""
-    done = command("batch submit FILE --journal URL --name horses --rate 200.5")
+    done = command("batch submit FILE --store URL --name horses --rate 200.5")
     assert (done.exit_code, done.stdout) == (0, "2 queued\n")
     assert command(WORKER).exit_code == 0
-    assert command("batch submit FILE --journal URL --name horses --rate inf").exit_code == 0
-    done = command("batch submit FILE --journal URL --name horses --rate 0")
+    assert command("batch submit FILE --store URL --name horses --rate inf").exit_code == 0
+    done = command("batch submit FILE --store URL --name horses --rate 0")
     assert done.exit_code == 2
     assert (server.posts, server.doubles) == (2, [])
 
 
 def test_a_budget(command: Command, server: BillingServer) -> None:
     """A worker ends with 3 when the budget is used up, and status shows how much is spent."""
-    done = command("batch submit FILE --journal URL --name horses --max-creates 1")
+    done = command("batch submit FILE --store URL --name horses --max-creates 1")
     assert done.exit_code == 0, done.output
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
     assert "stopped: " in done.stderr
     assert "none of the limit of 1 create is left" in done.stderr
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     assert "the limit of 1 create: 1 spent" in done.stderr
-    done = command("batch status --journal URL horses --json")
+    done = command("batch status --store URL horses --json")
     (limit,) = json.loads(done.stdout)["budgets"]
     assert limit == {"limit": "creates", "per": None, "most": "1", "spent": "1"}
-    done = command("batch submit FILE --journal URL --name horses --max-creates some")
+    done = command("batch submit FILE --store URL --name horses --max-creates some")
     assert done.exit_code == 2
-    done = command("batch submit FILE --journal URL --name horses --max-cost 7")
+    done = command("batch submit FILE --store URL --name horses --max-cost 7")
     assert done.exit_code == 2
     assert "item 2: cost: " in done.stderr
-    assert command("batch submit FILE --journal URL --name horses --max-creates 2").exit_code == 0
+    assert command("batch submit FILE --store URL --name horses --max-creates 2").exit_code == 0
     assert command(WORKER).exit_code == 0
     assert server.posts == 2
 
@@ -227,7 +226,7 @@ def test_a_budget_of_the_client(
     """A worker ends with 3 when a budget of its client is used up, too, and says what to do."""
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
-    submit = f"batch submit FILE --journal URL --name horses{of_the_batch}"
+    submit = f"batch submit FILE --store URL --name horses{of_the_batch}"
     assert command(submit).exit_code == 0
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
@@ -243,32 +242,32 @@ def test_a_budget_of_the_client(
 def test_a_place_for_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
     """Workers without `--out` use the batch's place, and another one is refused with 2."""
     out = tmp_path / "out"
-    submit = "batch submit FILE --journal URL --name horses --out"
+    submit = "batch submit FILE --store URL --name horses --out"
     done = command(f"{submit} pictures")
     assert (done.exit_code, "give --out as s3://BUCKET/PREFIX" in done.stderr) == (2, True)
     done = command(f"{submit} DIR")
     assert done.exit_code == 0
-    assert done.stderr.endswith("muybridge worker --journal URL --batch horses\n")
-    done = command("worker --journal URL --batch horses --out elsewhere")
+    assert done.stderr.endswith("muybridge worker --store URL --batch horses\n")
+    done = command("worker --store URL --batch horses --out elsewhere")
     assert (done.exit_code, server.requests) == (2, 0)
     assert f"The results of this batch go to {out}, and this worker was given" in done.stderr
     assert "Omit --out" in done.stderr
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     assert (done.stdout, done.stderr) == ("2 queued\n", f"results go to {out}\n")
-    done = command("worker --journal URL --batch horses --poll-interval 0.01")
+    done = command("worker --store URL --batch horses --poll-interval 0.01")
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n"), done.stderr
     assert {path.name for path in out.glob("*.png")} == {"h1.png", "h2.png"}
-    done = command("batch status --journal URL horses --json")
+    done = command("batch status --store URL horses --json")
     assert json.loads(done.stdout)["out"] == str(out)
 
 
 def test_another_file(command: Command, tmp_path: Path) -> None:
     """Items that differ from the batch's, or are missing, are refused with what to do instead."""
-    assert command("batch submit FILE --journal URL --name horses").exit_code == 0
+    assert command("batch submit FILE --store URL --name horses").exit_code == 0
     (tmp_path / "fewer.jsonl").write_text(json.dumps(horses(1)[0]))
     (tmp_path / "other.jsonl").write_text(json.dumps({**horses(1)[0], "prompt": "A mule"}))
     for file, said in (("fewer", "has 2 items (got 1)"), ("other", "differs from")):
-        done = command(f"batch submit {tmp_path / file}.jsonl --journal URL --name horses")
+        done = command(f"batch submit {tmp_path / file}.jsonl --store URL --name horses")
         assert done.exit_code == 2
         assert said in done.stderr
         assert "use another name, or submit the same items as before" in done.stderr
@@ -277,17 +276,17 @@ def test_another_file(command: Command, tmp_path: Path) -> None:
 
 def test_a_place_is_needed(command: Command, server: BillingServer) -> None:
     """A worker that nobody has told where results go ends with 2, and sends nothing."""
-    assert command("batch submit FILE --journal URL --name horses").exit_code == 0
-    done = command("worker --journal URL --batch horses")
+    assert command("batch submit FILE --store URL --name horses").exit_code == 0
+    done = command("worker --store URL --batch horses")
     assert (done.exit_code, server.requests) == (2, 0)
     assert "give --out, or submit the batch again" in done.stderr
 
 
 def test_json(command: Command) -> None:
     """Programs read the same as JSON."""
-    done = command("batch submit FILE --journal URL --name horses --json")
+    done = command("batch submit FILE --store URL --name horses --json")
     assert json.loads(done.stdout) == {"ok": True, "counts": {"queued": 2}}
-    done = command("batch status --journal URL horses --json")
+    done = command("batch status --store URL horses --json")
     assert json.loads(done.stdout) == {
         "event": "summary",
         "ok": False,
@@ -301,8 +300,8 @@ def test_json(command: Command) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("batch status --journal URL mules", "There is no batch 'mules'"),
-        ("batch status --journal nonsense horses", "not the address of a database"),
+        ("batch status --store URL mules", "There is no batch mules"),
+        ("batch status --store nonsense horses", "not the address of a database"),
         (WORKER, "There is no batch 'horses'"),
     ],
 )

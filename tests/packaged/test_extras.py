@@ -185,7 +185,7 @@ def test_with_celery(environments: Environments) -> None:
     celery = environment.command("celery")
     done = run([celery, "-A", "muybridge.workers.celery_app", "-b", "memory://", "worker"])
     assert done.returncode == 1
-    assert "muybridge: MUYBRIDGE_JOURNAL is not set" in done.stderr
+    assert "muybridge: MUYBRIDGE_STORE is not set" in done.stderr
 
 
 def test_with_s3(environments: Environments) -> None:

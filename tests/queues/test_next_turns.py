@@ -31,7 +31,7 @@ Turn = Callable[[], list[dict[str, Any]]]
 def turn(monkeypatch: pytest.MonkeyPatch, folder: Path, shared: SharedBatch) -> Turn:
     """Return what takes a turn in this process, and returns the options of the next turns."""
     monkeypatch.setenv("MUYBRIDGE_API_KEY", KEY)
-    monkeypatch.setenv("MUYBRIDGE_JOURNAL", str(shared.store))
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(shared.store))
     monkeypatch.setenv("MUYBRIDGE_OUT", str(folder / "pictures"))
     queued: list[dict[str, Any]] = []
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from muybridge.cli.batch_decisions import decide_items, list_undecided
 from muybridge.cli.budgets import show_budgets
 from muybridge.cli.course import operand
 from muybridge.cli.invocation import Invocation, pass_invocation
@@ -192,8 +193,6 @@ def undecided(
     if csv and invocation.presentation.json:
         raise click.UsageError("give one of --csv and --json")
     if batch is not None:
-        from muybridge.cli.batch_decisions import list_undecided
-
         list_undecided(context, invocation, batch, csv=csv)
         return
     with invocation.spending.open_store() as store:
@@ -306,8 +305,6 @@ def decide(
         raise click.UsageError(f"give one of {_CHOICES}")
     said = {"not_charged": not_charged, "i_may_pay_twice": i_may_pay_twice}
     if batch is not None:
-        from muybridge.cli.batch_decisions import decide_items
-
         if cost is not None or (file is None and not choices):
             raise click.UsageError(f"with --batch, give an ITEM and one of {_CHOICES}")
         choice = choices[0] if choices else None

@@ -379,6 +379,7 @@ class Store:
         choices: Iterable[Choosing],
         *,
         moves: Iterable[tuple[Item, Stage]] = (),
+        only_checked: bool = False,
         wall: float | None = None,
     ) -> list[Purchase]:
         """Record decisions in one transaction, all or none. Return the purchases.
@@ -386,6 +387,7 @@ class Store:
         Args:
             choices: What was decided.
             moves: Items for which nothing is under way, each with the stage that was decided.
+            only_checked: Whether nothing is recorded, so that `NoneDecided` is raised in any case.
             wall: The time by this machine's clock, or None to read it.
 
         Raises:
@@ -399,17 +401,17 @@ class Store:
             Decision(one.key, one.change(), None if one.choice is None else here) for one in choices
         ]
         moving = [Moving(item=item, after=after, facts={"reason": None}) for item, after in moves]
-        return self._decided([*decisions, *moving])
+        return self._decided([*decisions, *moving], only_checked=only_checked)
 
     @repeating
-    def _decided(self, decisions: Sequence[Step]) -> list[Purchase]:
+    def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
         if not decisions:
             return []
         members = [Member[Step](one) for one in decisions]
         with self.transaction() as turn:
             self._carry_out(turn, members)
             reasons = {n: one.error for n, one in enumerate(members) if one.error is not None}
-            if reasons:
+            if reasons or only_checked:
                 raise NoneDecided(reasons)
         return [one.result for one in members if isinstance(one.step, Decision)]
 

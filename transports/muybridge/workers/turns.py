@@ -73,7 +73,7 @@ class TurnLog:
         elif delay is None and Stage.AMBIGUOUS in report.counts:
             _LOG.warning(
                 "Batch %r: %d items need your decision. Check your account, then run: "
-                "muybridge batch resolve --journal URL BATCH ITEM",
+                "muybridge decide --batch BATCH ITEM",
                 self.batch,
                 report.counts[Stage.AMBIGUOUS],
             )

@@ -119,7 +119,6 @@ def decide_all(
 
     Raises:
         InvalidDecisions: Some decisions do not apply; all problems are listed.
-        CannotDecide: What is required was not said.
         StoreUnusable: The store cannot be used.
         OSError: The file cannot be read.
     """
@@ -142,27 +141,32 @@ def decide_all(
                 continue
             try:
                 decision = lines.decision(one)
-                if decision is not None:
-                    decision.check()
             except LocalError as error:
                 problems.append(BatchProblem(one.where, "", str(error)))
                 continue
             if decision is not None:
                 found.append(decision)
                 places.append(one.where)
-        if problems:
-            raise InvalidDecisions(problems)
-        if not found:
+        if not (found or problems):
             return ()
         try:
             return decide_items(
-                batch, found, not_charged=not_charged, i_may_pay_twice=i_may_pay_twice
+                batch,
+                found,
+                not_charged=not_charged,
+                i_may_pay_twice=i_may_pay_twice,
+                only_checked=bool(problems),
             )
         except NoneDecided as error:
-            raise InvalidDecisions(
-                BatchProblem(places[n], "", str(reason))
-                for n, reason in sorted(error.reasons.items())
-            ) from None
+            problems += [
+                BatchProblem(places[n], "", str(reason)) for n, reason in error.reasons.items()
+            ]
+            raise InvalidDecisions(sorted(problems, key=_line)) from None
+
+
+def _line(problem: BatchProblem) -> int:
+    """Return the number of the line of a problem, to report them in order."""
+    return int(problem.where.rpartition(" ")[2])
 
 
 class _Lines:

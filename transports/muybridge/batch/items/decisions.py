@@ -48,11 +48,11 @@ class ItemDecision:
         """Whether it concerns the item alone, because nothing was sent for it."""
         return self.choice is Choice.ABANDON and self.entry.state in _UNSENT
 
-    def check(self) -> None:
-        """Check that it applies, as far as the item says.
+    def check(self, *, not_charged: bool, i_may_pay_twice: bool) -> None:
+        """Check that it applies, as far as the item says, and that what it requires was said.
 
         Raises:
-            CannotDecide: It does not.
+            CannotDecide: It does not, or it was not.
         """
         entry = self.entry
         if (self.task is not None) != (self.choice is Choice.ADOPT):
@@ -73,6 +73,9 @@ class ItemDecision:
             raise CannotDecide(
                 f"{entry.label} is {entry.state}: there is nothing to decide about it"
             )
+        check_consent(
+            {self.choice}, entry.label, not_charged=not_charged, i_may_pay_twice=i_may_pay_twice
+        )
 
 
 def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
@@ -170,31 +173,31 @@ def decide_items(
     *,
     not_charged: bool = False,
     i_may_pay_twice: bool = False,
+    only_checked: bool = False,
 ) -> tuple[Entry, ...]:
     """Record decisions, all or none, and return the items as they are then.
 
+    Args:
+        batch: The batch.
+        decisions: The decisions.
+        not_charged: Whether the account shows that what is released was not charged.
+        i_may_pay_twice: Whether what is resubmitted may be paid twice.
+        only_checked: Whether nothing is recorded, so that `NoneDecided` is raised in any case.
+
     Raises:
         NoneDecided: Some do not apply. It has the reason of each, by its place.
-        CannotDecide: What is required was not said.
         StoreUnusable: The store cannot be used. Nothing was decided.
     """
-    which = decisions[0].entry.label if len(decisions) == 1 else "some items"
-    check_consent(
-        {one.choice for one in decisions},
-        which,
-        not_charged=not_charged,
-        i_may_pay_twice=i_may_pay_twice,
-    )
     wrong: dict[int, Exception] = {}
     for n, one in enumerate(decisions):
         try:
-            one.check()
+            one.check(not_charged=not_charged, i_may_pay_twice=i_may_pay_twice)
         except CannotDecide as error:
             wrong[n] = error
-    if wrong:
-        raise NoneDecided(wrong)
-    of_items = [n for n, one in enumerate(decisions) if one.concerns_item]
-    of_purchases = [n for n, one in enumerate(decisions) if not one.concerns_item]
+    only_checked |= bool(wrong)
+    rest = [n for n in range(len(decisions)) if n not in wrong]
+    of_items = [n for n in rest if decisions[n].concerns_item]
+    of_purchases = [n for n in rest if not decisions[n].concerns_item]
     try:
         batch.store.decide_all(
             (
@@ -202,10 +205,12 @@ def decide_items(
                 for n in of_purchases
             ),
             moves=[(batch.item(decisions[n].entry.number), Stage.ABANDONED) for n in of_items],
+            only_checked=only_checked,
         )
     except NoneDecided as error:
         places = [*of_purchases, *of_items]
-        raise NoneDecided({places[n]: reason for n, reason in error.reasons.items()}) from None
+        wrong |= {places[n]: reason for n, reason in error.reasons.items()}
+        raise NoneDecided(wrong) from None
     return tuple(batch.entry(one.entry.number) for one in decisions)
 
 

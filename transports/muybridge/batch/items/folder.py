@@ -1,8 +1,9 @@
 """Which store has the batch of a folder.
 
 A batch is in the store that is given when it begins: to the run, to its client, or by the
-environment. If none is, it has a store of its own, a file in its folder. A record in the folder says
-which one it is, so the batch never continues in another store, which would not know what was paid.
+environment. If none is, it has a store of its own, a file in its folder. A record in the folder
+says which one it is, so the batch never continues in another store, which would not know what was
+paid.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _LONGEST_NAME: Final = 190
 _ADVICE: Final = "Nothing was sent. Make the file readable, then run again."
 _GONE: Final = (
     "{place} lacks the batch in {folder}: it was removed, or replaced by another store or an older "
-    "copy. Nothing is sent. Put the latest one back. Another one does not know what was paid since. "
-    "If the latest one is lost, look in your account for the batch's tasks, and begin another "
-    "batch, in another folder."
+    "copy. Nothing is sent. Put the latest one back. With another one, you could pay twice: it does "
+    "not know what was paid since. If the latest one is lost, look in your account for the batch's "
+    "tasks, and begin another batch, in another folder."
 )
 
 

@@ -1,4 +1,4 @@
-"""Recover what dead processes leave behind: each item returns to a stage that is safe to resume from.
+"""Recover what dead processes leave behind: each item returns to a stage that is safe to resume.
 
 What they have bought is in the store, and the store knows who is dead. What they have heard, and
 the store has not, is in their side files, if they were on this machine.

@@ -62,8 +62,8 @@ def run(
         client: The client to use.
         source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a
             file's items; or None to resume the batch in *out*.
-        out: The folder of the batch: for the results, the contact sheet, and the store if it has one
-            of its own.
+        out: The folder of the batch: for the results, the contact sheet, and the store if it has
+            one of its own.
         concurrency: Maximum number of tasks in progress at once, each from its create until its
             result is saved.
         timeout: Seconds to wait for a task, or None for no limit.
@@ -131,9 +131,9 @@ async def run_async(
     """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
     If it is cancelled, it first waits for the responses to creates in flight and records them; the
-    same call resumes. A response is on disk before anything else happens. However often Ctrl-C is pressed,
-    the run waits for these responses: trio delivers an interruption to its main task only, and
-    `asyncio.run` turns it into a cancellation.
+    same call resumes. A response is on disk before anything else happens. However often Ctrl-C is
+    pressed, the run waits for these responses: trio delivers an interruption to its main task only,
+    and `asyncio.run` turns it into a cancellation.
 
     Args:
         client: The client to use.
