@@ -334,7 +334,7 @@ def test_a_command_that_resumes_at_the_batchs_service(
 def test_a_local_batch_is_resumed_locally(invoke: Invoke, server: BillingServer) -> None:
     """A batch of an embedded service is resumed at one, whatever the command line says."""
     assert invoke(*RUN, "--limit", "1", "--local").exit_code == 5
-    refused = invoke(*AGAIN, "--dedupe", "--base-url", server.url, server=server)
+    refused = invoke(*AGAIN, "--base-url", server.url, server=server)
     assert refused.exit_code == 6
     again = shlex.split(refused.stderr.rpartition("to resume: muybridge batch ")[2])
     assert "--local" in again
@@ -543,7 +543,7 @@ def test_a_store_that_cannot_be_reached(invoke: Invoke, server: BillingServer) -
     """Nothing is sent, and the password of its address is not shown."""
     store = "postgresql://me:hush-4711@127.0.0.1:1/studio"
     done = invoke(*RUN, "--max-creates", "9", "--store", store, server=server)
-    assert (done.exit_code, server.posts) == (3, 0)
+    assert (done.exit_code, server.posts) == (6, 0)
     assert "postgresql://127.0.0.1/studio" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("--max-creates 9 --store URL")
     assert "hush" not in done.output

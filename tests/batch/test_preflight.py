@@ -15,7 +15,8 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import Preview, Stage
-from muybridge.batch.items.folder import FOLDER, NAME
+from muybridge.batch.items.folder import FOLDER
+from muybridge.batch.items.folder import STORE as NAME
 from muybridge.purchases import Budget, Measure, StoreUnusable
 from muybridge_protocol.estimates import Price, PriceList, Unit
 from muybridge_protocol.purchases import Order

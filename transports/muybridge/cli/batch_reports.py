@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 import click
@@ -155,8 +155,7 @@ def show_shared(
     say_reasons(ambiguous)
     if ambiguous:
         say_how_to_decide(shlex.quote(report.batch.name))
-    for stray in report.strays:
-        _say_stray(stray, report, adoptable={entry.number for entry in ambiguous})
+    say_strays(report.strays)
     if report.budget is not None:
         say_spent(report.budget)
     if report.out is not None:
@@ -168,26 +167,14 @@ def show_shared(
     context.exit(code)
 
 
-def _say_stray(stray: Purchase, report: SharedReport, *, adoptable: Container[int]) -> None:
-    """Report a task that no item has, and what to do about it.
-
-    Args:
-        stray: Its purchase.
-        report: The progress of the batch.
-        adoptable: The items that may still adopt its task.
-    """
-    task = shlex.quote(task_of(stray))
-    advice = f"to see it: muybridge get {task}"
-    if stray.number in adoptable:
-        batch = shlex.quote(report.batch.name)
-        advice += (
-            f"; to use it for this item: muybridge decide --batch {batch} {stray.number} "
-            f"--adopt {task}"
+def say_strays(strays: Iterable[Purchase]) -> None:
+    """Report tasks that no item has, and what to do about them."""
+    for stray in strays:
+        say(
+            f"item {stray.number}: a response arrived after you had decided about the item. It "
+            f"names task {task_of(stray)}, which you have probably paid for; to see it: muybridge "
+            f"get {shlex.quote(task_of(stray))}"
         )
-    say(
-        f"item {stray.number}: a response arrived after you had decided about the item. It names "
-        f"task {task_of(stray)}, which you have probably paid for; {advice}"
-    )
 
 
 def _named(entry: Entry) -> str:
