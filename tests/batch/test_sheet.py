@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import sqlite3
 from html.parser import HTMLParser
 from pathlib import Path
