@@ -162,9 +162,7 @@ def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: 
     assert grown.counts == {Stage.DOWNLOADED: 2}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.preview(horses(2, first=2), tmp_path / "out")
-    with pytest.raises(
-        batch.InvalidBatch, match=r"has 2 items \(got 1\); use another folder, or leave"
-    ):
+    with pytest.raises(batch.InvalidBatch, match=r"has 2 items \(got 1\); submit the same items"):
         batch.preview(horses(1), tmp_path / "out")
 
 
@@ -173,7 +171,7 @@ def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, st
     """Only an item that certainly was not sent would be; locally, all that is unfinished."""
     run(server, horses(1), limit=0)
     with closing(sqlite3.connect(tmp_path / "out" / FOLDER / NAME)) as db:
-        db.execute("UPDATE items SET state = ?", (state,))
+        db.execute("UPDATE muybridge_item SET stage = ?", (state,))
         db.commit()
     unsent = state in {Stage.QUEUED, Stage.CLAIMED}
     ended = state in {Stage.DOWNLOADED, Stage.FAILED, Stage.REFUSED, Stage.ABANDONED}

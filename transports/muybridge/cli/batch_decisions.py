@@ -119,7 +119,8 @@ def _show(invocation: Invocation, decided: Sequence[Entry], place: Place, *, sin
         document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
         return
     if isinstance(place, batches.SharedBatch):
-        again = shlex.join(["muybridge", "worker", "--batch", place.name])
+        *store, name = words_of(place, invocation.spending.store)
+        again = shlex.join(["muybridge", "worker", *store, "--batch", name])
     else:
         again = shlex.join(["muybridge", "batch", "run", "--out", os.fspath(place)])
     for entry in decided if single else ():
