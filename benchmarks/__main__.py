@@ -41,6 +41,10 @@ BENCHMARKS: Mapping[str, Callable[[int], Report | lost_replies.Count]] = {
         f"asyncio-lifecycle-{at_once}": race(partial(asyncio_lifecycle.lifecycles, at_once))
         for at_once in asyncio_lifecycle.AT_ONCE
     },
+    **{
+        f"asyncio-loops-{at_once}": race(partial(asyncio_lifecycle.loops, at_once))
+        for at_once in asyncio_lifecycle.AT_ONCE
+    },
     "asyncio-polls": race(asyncio_lifecycle.polls),
     "trio-polls": race(trio_lifecycle.polls),
     "download": race(downloads.benchmark),

@@ -20,7 +20,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -93,6 +99,55 @@ async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
     finally:
         for _reader, writer, _http in idle:
             writer.close()
+
+
+@asynccontextmanager
+async def _aiohttp(base_url: str, at_once: int, *, fresh: bool = False) -> AsyncIterator[Client]:
+    """Give the loop that a user writes on aiohttp.
+
+    Args:
+        base_url: Where the service is.
+        at_once: How many connections it may have.
+        fresh: Whether each create gets a connection of its own, as ours do.
+    """
+    library = import_module("aiohttp")
+    seconds = library.ClientTimeout(total=60)
+    async with AsyncExitStack() as opened:
+
+        async def session(**options: Any) -> Any:
+            connector = library.TCPConnector(limit=at_once, **options)
+            made = library.ClientSession(base_url, connector=connector, timeout=seconds)
+            return await opened.enter_async_context(made)
+
+        polls = await session()
+        creates = await session(force_close=True) if fresh else polls
+
+        async def call(method: str, path: str, body: bytes | None) -> Any:
+            sending, headers = (polls, HEADERS) if body is None else (creates, POST_HEADERS)
+            async with sending.request(method, path, data=body, headers=headers) as response:
+                assert response.status == OK
+                return await response.json()
+
+        yield ByHand(call)
+
+
+@asynccontextmanager
+async def _pyreqwest(base_url: str, _: int) -> AsyncIterator[Client]:
+    """Give the loop that a user writes on pyreqwest, which keeps its connections."""
+    builder = import_module("pyreqwest.client").ClientBuilder().timeout(timedelta(seconds=60))
+    async with builder.build() as client:
+
+        async def call(method: str, path: str, body: bytes | None) -> Any:
+            asked = client.request(method, f"{base_url}{path}")
+            if body is None:
+                asked = asked.headers(HEADERS)
+            else:
+                asked = asked.headers(POST_HEADERS).body_bytes(body)
+            response = await asked.build().send()
+            assert response.status == OK
+            return await response.json()
+
+        yield ByHand(call)
 
 
 def _ours(base_url: str, _: int) -> AsyncClient:
@@ -179,6 +234,18 @@ _PEERS: Mapping[str, Contestant] = {
 """By distribution."""
 
 
+_LOOPS: Mapping[str, tuple[str, Contestant]] = {
+    "a loop on aiohttp": ("aiohttp", _aiohttp),
+    "a loop on aiohttp, a fresh connection for each create": (
+        "aiohttp",
+        partial(_aiohttp, fresh=True),
+    ),
+    "a loop on pyreqwest": ("pyreqwest", _pyreqwest),
+    _HTTPX2: ("httpx2", httpx2),
+}
+"""The distribution that each loop needs, and the loop."""
+
+
 async def _all(tasks: Sequence[Callable[[], Awaitable[object]]]) -> None:
     async def do(task: Callable[[], Awaitable[object]]) -> None:
         await task()
@@ -237,6 +304,33 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
         ]
         unit = f"create, {QUERIES} polls and result; {at_once:,} at once"
         yield Benchmark(unit, count, contestants, targets)
+
+
+def loops(at_once: int) -> AbstractContextManager[Benchmark]:
+    """Return the benchmark of lifecycles beside loops on HTTP libraries, so many at once.
+
+    It is not kept on one CPU, because some of these libraries work in threads of their own.
+    """
+    return _loops(at_once)
+
+
+@contextmanager
+def _loops(at_once: int) -> Iterator[Benchmark]:
+    count, request = LIFECYCLES[at_once], ImgbRequest(model="imgb-2", prompt="a horse")
+
+    async def run(client: Client, _: int) -> None:
+        for _ in range(count // at_once):
+            await client.run(request)
+
+    there = installed({distribution for distribution, _ in _LOOPS.values()})
+    who = {name: loop for name, (needed, loop) in _LOOPS.items() if needed in there}
+    with serving() as base_url:
+        contestants = {
+            name: _round(contestant, base_url, at_once, run)
+            for name, contestant in {_OURS: _ours, **who}.items()
+        }
+        unit = f"create, {QUERIES} polls and result; {at_once:,} at once, on every CPU"
+        yield Benchmark(unit, count, contestants)
 
 
 def polls() -> AbstractContextManager[Benchmark]:

@@ -15,6 +15,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_llm.txt",
     "muybridge_docs",
 ]
 exclude_patterns = ["_build", "**/__pycache__"]
@@ -24,14 +26,19 @@ nitpick_ignore = [
     # recognised as foreign, and nothing is downloaded to find out.
     ("py:class", "Path"),
     ("py:class", "SSLContext"),
+    ("py:class", "MeterProvider"),
     ("py:class", "TracerProvider"),
     # Our own types in public signatures whose names are not public: programs have such values, or
     # pass one that fits, without naming the type.
     ("py:class", "AsyncOutcomes"),
+    ("py:class", "Book"),
     ("py:class", "Clock"),
+    ("py:exc", "ConsentRequired"),
+    ("py:exc", "ConsentUnusable"),
+    ("py:class", "Dedupe"),
     ("py:class", "Driver"),
     ("py:class", "Fields"),
-    ("py:class", "muybridge.wire.http1.blocking.BlockingReply"),
+    ("py:class", "muybridge.wire.http1.blocking.BlockingResponse"),
     ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
     ("py:class", "LibraryLoop"),
     ("py:class", "JsonObject"),
@@ -43,12 +50,14 @@ nitpick_ignore = [
     ("py:class", "OpenStream"),
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.items.reading.CheckedItem"),
+    ("py:class", "muybridge.batch.items.reading.CheckedItems"),
+    ("py:class", "muybridge.purchases.history.History"),
     ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),
-    ("py:class", "muybridge.testing.fake_transport.AsyncFakeReply"),
+    ("py:class", "muybridge.testing.fake_transport.AsyncFakeResponse"),
     ("py:class", "muybridge.testing.fake_transport.BrokenOff"),
-    ("py:class", "muybridge.testing.fake_transport.FakeReply"),
+    ("py:class", "muybridge.testing.fake_transport.FakeResponse"),
     ("py:class", "muybridge.testing.fake_transport.Sent"),
-    ("py:class", "muybridge.wire.http1.response.Reply"),
+    ("py:class", "muybridge.wire.http1.response.Response"),
     # Raised by a function of the core; the clients convert it to their own errors.
     ("py:exc", "InvalidJson"),
 ]
@@ -71,6 +80,10 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 napoleon_numpy_docstring = False
 napoleon_preprocess_types = False
+
+# The button copies commands without their prompt, and without what they print.
+copybutton_selector = "div.highlight-console pre, div.highlight-python pre"
+copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "furo"
 html_title = f"Muybridge {release}"

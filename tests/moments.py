@@ -210,21 +210,23 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "response kept": Moment(f"{_FILES}:ReplySlot.keep"),
     "side file emptied": Moment(f"{_FILES}:ReplySlot.clear"),
     "failure recorded": Moment(f"{_STORE}.move", _to("failed")),
-    "object put": Moment("muybridge.batch.stores.s3:Bucket.put"),
+    "object put": Moment("muybridge.batch.results.places.s3:Bucket.put"),
     "sidecar written": Moment("muybridge.batch.running.scheduler:write_sidecar_of"),
     "target locked": Moment("muybridge.files.saving:lock"),
     "bytes saved": Moment("muybridge.files.saving:write_all"),
     "piece saved": Moment(f"{_PART}.write"),
     "file finished": Moment(f"{_PART}.finish"),
     "file linked": Moment("os:link", _is_picture),
-    "file named": Moment("muybridge.batch.file_names:sync_folders"),
+    "file named": Moment("muybridge.batch.results.places.file_names:sync_folders"),
     "download recorded": Moment(f"{_STORE}.move", _to("downloaded")),
     "items freed": Moment(f"{_STORE}.free_items"),
     "items released": Moment(f"{_BATCH}.release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
-    "sheet written": Moment("muybridge.batch.running.opening:write_sheet"),
+    "request checked": Moment("muybridge_protocol.families.family:Family.check"),
+    "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
+    "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
     "setting of a database read": Moment("muybridge.purchases.connecting:_setting"),
-    "refusal of a bucket judged": Moment("muybridge.batch.stores.s3:S3Store._told"),
+    "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
     # Runs of many tasks.
     "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),
     "team of threads started": Moment(f"{_BLOCKING}:BlockingTeam.start"),
@@ -261,9 +263,9 @@ CONSTANTS: Mapping[str, str] = {
     "purchases read at once": "muybridge.purchases.store:_PAGE",
     "pause before a name is looked up again": "muybridge.purchases.joining:_PAUSE",
     "shortest pause of a worker": "muybridge.batch.running.worker:_SHORTEST_PAUSE",
-    "sidecars written at once": "muybridge.batch.sidecars:_AT_ONCE",
-    "names tried in a bucket": "muybridge.batch.stores.s3:_NAMES",
-    "largest object": "muybridge.batch.stores.s3:_LARGEST",
+    "sidecars written at once": "muybridge.batch.results.sidecars:_AT_ONCE",
+    "names tried in a bucket": "muybridge.batch.results.places.s3:_NAMES",
+    "largest object": "muybridge.batch.results.places.s3:_LARGEST",
     "what begins a transaction": "muybridge.purchases.postgres:_BEGIN",
     "patience with BEGIN": "muybridge.purchases.postgres:_ANSWERS",
     "patience with a database": "muybridge.purchases.postgres:PATIENCE",
@@ -276,6 +278,11 @@ CONSTANTS: Mapping[str, str] = {
     "interrupted tasks named": "muybridge.drivers.notes:_TOLD",
 }
 """Constants that are replaced with smaller ones, or with wrong ones."""
+
+
+def struck_after(moment: str, skipped: int, act: Callable[[], object]) -> None:
+    """Let *act* be called at a moment, once it has come *skipped* times."""
+    attrs.evolve(MOMENTS[moment], skipped=skipped).strike(act)
 
 
 def constant(name: str) -> tuple[Any, str]:

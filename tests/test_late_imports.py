@@ -18,8 +18,9 @@ COSTS = {
     # Optional parts.
     "PIL": "an extra",
     "trio": "its users alone need it",
-    "muybridge.batch.stores.s3": "an extra: obstore",
+    "muybridge.batch.results.places.s3": "an extra: obstore",
     "muybridge.local": "an extra: hypercorn, Pillow and PyAV",
+    "muybridge.mcp": "an extra: mcp",
     "muybridge.drivers.on_asyncio": "its users alone need asyncio",
     "muybridge.drivers.on_trio": "its users alone need trio",
     "muybridge.drivers.trio_outcomes": "its users alone need trio",
@@ -30,6 +31,7 @@ COSTS = {
     "muybridge.drivers.outcomes": "fleets: `run_all` alone needs them",
     "muybridge.drivers.text_calls": "text requests",
     "muybridge.drivers.tracking": "six attrs classes: most clients have no listener",
+    "muybridge.extras": "only where an extra is missing: importlib.metadata",
     "muybridge.files.downloads": "saving: tempfile, hashlib and ten modules",
     "muybridge.files.prices": "estimates",
     "muybridge.files.sidecar": "most downloads have none",

@@ -1,6 +1,6 @@
 """The Sphinx extension of these pages: it generates parts from tables and adapts docstrings.
 
-A line `<!-- generated: NAME -->` on a page is replaced by the part that `generated` has under NAME.
+`generated` fills the parts of pages that begin with a line `<!-- generated: NAME -->`.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ what the operation did. So a diagram cannot show what the code does not do.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from muybridge_docs.markdown import code, codes, table
 from muybridge_docs.svg import Edge, fan, layers
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import IMGA, ImgaRequest
@@ -90,6 +91,40 @@ def create_machine() -> str:
 def poll_machine() -> str:
     """Return the diagram of waiting for a result."""
     return fan("Outcomes of waiting for a result", list(walk(new_poll, AFTER_POLL)))
+
+
+def task_table() -> str:
+    """Return the statuses of a task as a table."""
+    rows = (
+        (
+            code(before) if before else "create call",
+            codes(s for s in Status if s in afters) or "final",
+        )
+        for before, afters in TRANSITIONS.items()
+    )
+    return table(("Status", "May become"), rows)
+
+
+def create_table() -> str:
+    """Return the outcomes of a create call as a table."""
+    return _steps(walk(new_create, AFTER_CREATE))
+
+
+def poll_table() -> str:
+    """Return the outcomes of waiting for a result as a table."""
+    return _steps(walk(new_poll, AFTER_POLL))
+
+
+def _steps(steps: Iterable[Step]) -> str:
+    rows = (
+        (
+            step.label,
+            "retries" if step.first == Wait.__name__ else code(step.first),
+            code(step.last) if step.first == Wait.__name__ else "",
+        )
+        for step in steps
+    )
+    return table(("What happened", "The operation", "If it happens each time"), rows)
 
 
 def new_create() -> Operation[Any]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 import attrs
 
 from muybridge_docs.assignments import said_of, where
+from muybridge_docs.markdown import bullets, code, codes
 from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.records.tasks import Result, Task
 
@@ -168,6 +170,29 @@ def module_reference(name: str) -> str:
         parts.append(f"`{name}` also exports {_linked(elsewhere)}.")
     parts += ["\n".join(["```{eval-rst}", *_directive(public), "```"]) for public in here]
     return "\n\n".join(parts)
+
+
+def module_index(name: str) -> str:
+    """Return the public names of the module *name*, each with its source and what it is."""
+    lines = [_listed(public) for public in explained()[name]]
+    here = {public.name for public in explained()[name]}
+    elsewhere = [other for other in public_names(import_module(name)) if other not in here]
+    if elsewhere:
+        lines.append(f"also exported: {codes(elsewhere)}")
+    return bullets(lines)
+
+
+def _listed(public: Public) -> str:
+    """Return a public name, linked to its source, and the first paragraph that explains it."""
+    if public.is_callable:
+        told = inspect.cleandoc(public.value.__doc__ or "").splitlines()
+        file = inspect.getsourcefile(public.value)
+    else:
+        told, file = _said_of_data(public), import_module(public.module).__file__
+    says = " ".join(line.strip() for line in takewhile(str.strip, told))
+    path = Path(file or "").resolve().relative_to(PAGE.parents[1])
+    link = f"[{code(public.name)}](../../{path.as_posix()})"
+    return f"{link}: {says}" if says else link
 
 
 def _linked(names: Iterable[str]) -> str:

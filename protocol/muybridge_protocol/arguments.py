@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
+"""The tags of a call that is given none."""
+
 
 def check_type(
     name: str, value: object, kinds: type | tuple[type, ...], use: str, line: str = ""

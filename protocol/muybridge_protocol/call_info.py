@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
+
+from muybridge_protocol.arguments import NO_TAGS
 
 CallKind = Literal[
     "create", "get", "wait", "download", "check", "delete", "call", "text", "text stream"
@@ -23,6 +26,7 @@ class CallInfo:
         family: The family, if it is known.
         model: The model that was requested or that the service named, if it is known.
         work: The position in the work of a `run_all`, from 0, or None elsewhere.
+        tags: The tags of the purchase that the call makes or waits for, as far as they are known.
     """
 
     number: int
@@ -31,3 +35,4 @@ class CallInfo:
     family: str | None = None
     model: str | None = None
     work: int | None = None
+    tags: Mapping[str, str] = attrs.field(default=NO_TAGS, hash=False)

@@ -257,13 +257,13 @@ _HTTP_DATES = (
 def http_date(text: str, now: float) -> float | None:
     """Return the Unix seconds of an HTTP date, or None. A year of two digits is near *now*."""
     text = text.strip()
-    found = next(filter(None, (re.fullmatch(form, text, re.ASCII) for form in _HTTP_DATES)), None)
-    if found is None or found["month"] not in _MONTHS:
+    match = next(filter(None, (re.fullmatch(form, text, re.ASCII) for form in _HTTP_DATES)), None)
+    if match is None or match["month"] not in _MONTHS:
         return None
-    year, month = int(found["year"]), _MONTHS.index(found["month"]) + 1
-    day, hour, minute, second = (int(found[part]) for part in ("day", "hour", "minute", "second"))
+    year, month = int(match["year"]), _MONTHS.index(match["month"]) + 1
+    day, hour, minute, second = (int(match[part]) for part in ("day", "hour", "minute", "second"))
     try:
-        if len(found["year"]) == 2:  # noqa: PLR2004  as RFC 850 has it
+        if len(match["year"]) == 2:  # noqa: PLR2004  as RFC 850 has it
             latest = datetime.fromtimestamp(now, UTC).year + 50
             year += (latest - year) // 100 * 100
         leap = second == 60  # noqa: PLR2004  a leap second

@@ -235,7 +235,7 @@ class OverBudget(NotSent):
         )
 
     def _remedies(self) -> tuple[Remedy, ...]:
-        return ()  # the detail says it
+        return self.failure.remedies  # the detail says the rest
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -256,8 +256,8 @@ class Refused(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        said = f": {self.message}" if self.message else ""
-        return as_sentence(f"The service refused the request with status {self.status}{said}")
+        reason = f": {self.message}" if self.message else ""
+        return as_sentence(f"The service refused the request with status {self.status}{reason}")
 
 
 class Unauthorized(Refused):
@@ -352,10 +352,11 @@ class TextAmbiguous(CreateAmbiguous):
 
     def next_step(self, face: Face = in_python) -> str:
         """Return what to do next, as a sentence."""
-        where = " ".join(filter(None, map(face, self.remedies)))
+        where = " ".join(filter(None, map(face, self._remedies())))
         kept = f"The response {where}." if where else ""
         lost = "" if self._has_response else "The answer is lost."
-        return f"{kept}{lost} Asking again may cost again.".strip()
+        decide = message(self.advice, face)
+        return f"{kept}{lost} Asking again may cost again. {decide}".strip()
 
     @property
     def _has_response(self) -> bool:
@@ -545,9 +546,9 @@ class AssetDeleteFailed(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        said = f": {self.msg}" if self.msg else ""
+        reason = f": {self.msg}" if self.msg else ""
         return as_sentence(
-            f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}"
+            f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){reason}"
         )
 
 
@@ -619,8 +620,8 @@ class LinkExpired(DownloadFailed):
     def _facts(self) -> tuple[str, ...]:
         if self.task is None:
             return ("A link works for a limited time:",)
-        said = "The client asked for a fresh link and got none that works"
-        return (f"{said}: the result may be gone.",)
+        sentence = "The client asked for a fresh link and got none that works"
+        return (f"{sentence}: the result may be gone.",)
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return () if self.task is not None else (Remedy(kind=RemedyKind.FRESH_LINK),)

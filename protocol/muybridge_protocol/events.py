@@ -57,10 +57,15 @@ class Polled(CallEvent):
     Args:
         result: The result record.
         changed: Whether the status differs from the previous one.
+        age: Seconds since the task was created, or None if that is not known.
+        took: Seconds from its creation to its end, if it has just ended. None if it has not, or if
+            it may have ended long before anybody looked.
     """
 
     result: Result
     changed: bool
+    age: float | None = attrs.field(default=None, eq=False, kw_only=True)
+    took: float | None = attrs.field(default=None, eq=False, kw_only=True)
 
 
 @attrs.frozen

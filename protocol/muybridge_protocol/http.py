@@ -132,6 +132,11 @@ labels in `Content-Encoding`, such as aws-chunked, none or an empty one, which s
 body. Browsers ignore those."""
 
 
+def content_codings(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the registered codings among the *labels* of a `Content-Encoding`, in lower case."""
+    return tuple([coding for label in labels if (coding := label.strip().lower()) in _CODINGS])
+
+
 @attrs.frozen
 class HttpHead:
     """The status line and headers of a response."""
@@ -151,8 +156,7 @@ class HttpHead:
     @property
     def codings(self) -> tuple[str, ...]:
         """The content codings of the body, in the order in which they were applied."""
-        labels = [label for value in self.values("Content-Encoding") for label in value.split(",")]
-        return tuple([coding for label in labels if (coding := label.strip().lower()) in _CODINGS])
+        return content_codings(",".join(self.values("Content-Encoding")).split(","))
 
     @property
     def announces_end(self) -> bool:

@@ -29,10 +29,10 @@ def ascii_url(url: str) -> str:
     url = url.strip(" \t\r\n")
     if url.isascii() and not any(char in url for char in _ENCODED):
         return url
-    found = re.fullmatch(_PARTS, url)
-    if found is None:
+    parts = re.fullmatch(_PARTS, url)
+    if parts is None:
         return url
-    scheme, authority, rest = found.groups()
+    scheme, authority, rest = parts.groups()
     try:
         return f"{scheme}{'.'.join(map(_label, authority.split('.')))}{quote(rest, safe=_KEPT)}"
     except UnicodeError:

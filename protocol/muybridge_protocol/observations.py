@@ -7,11 +7,18 @@ contain what any reader of a log may see: no header, query of a link, prompt, bo
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 
 from muybridge_protocol.call_info import CallInfo, CallKind
+from muybridge_protocol.durations import shown_seconds
+from muybridge_protocol.estimates.quantities import Quantities
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Phase, Reason
+
+CallOutcome = Literal["submitted", "refused", "ambiguous", "not sent"]
+"""What has become of a call that costs money, or would have."""
 
 __all__ = [
     "AnyEvent",
@@ -19,7 +26,9 @@ __all__ = [
     "CallEnded",
     "CallInfo",
     "CallKind",
+    "CallOutcome",
     "ExchangeFailed",
+    "Expected",
     "Observation",
     "RequestSent",
     "ResponseBegan",
@@ -39,6 +48,26 @@ class CallBegan:
 
 
 @attrs.frozen(kw_only=True)
+class Expected:
+    """A wait begins, and the store of purchases knows how long such tasks usually take.
+
+    Args:
+        call: The wait.
+        usual: The median of how long tasks of the same model and length took, in seconds.
+        age: Seconds since the task was created, or None if that is not known.
+    """
+
+    call: CallInfo
+    usual: float
+    age: float | None
+
+    def sentence(self, since: float = 0.0) -> str:
+        """Return what is known, for people, so many seconds *since* then."""
+        so_far = "" if self.age is None else f"; {shown_seconds(round(self.age + since))} so far"
+        return f"usually {shown_seconds(round(self.usual))}{so_far}"
+
+
+@attrs.frozen(kw_only=True)
 class CallEnded:
     """A call has ended.
 
@@ -52,6 +81,10 @@ class CallEnded:
         prompt_tokens: Tokens of a text's prompt, as reported by the service, or None.
         answer_tokens: Tokens of a text's answer, as reported by the service, or None.
         total_tokens: Tokens consumed by a text or a task, as reported by the service, or None.
+        outcome: What has become of a create, a text request or a paid `call`. It is submitted once
+            the service has accepted it, even if its task or answer fails later. None for calls
+            that cost nothing, and for a create that has joined an identical one.
+        consumed: What it consumes if it was accepted, as far as that is known, or None.
     """
 
     call: CallInfo
@@ -63,6 +96,8 @@ class CallEnded:
     prompt_tokens: int | None = None
     answer_tokens: int | None = None
     total_tokens: float | None = None
+    outcome: CallOutcome | None = None
+    consumed: Quantities | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -161,7 +196,13 @@ class ExchangeFailed:
 
 
 Observation = (
-    CallBegan | CallEnded | RequestSent | ResponseBegan | ResponseReceived | ExchangeFailed
+    CallBegan
+    | Expected
+    | CallEnded
+    | RequestSent
+    | ResponseBegan
+    | ResponseReceived
+    | ExchangeFailed
 )
 """What a driver reports."""
 

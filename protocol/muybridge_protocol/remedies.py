@@ -111,6 +111,10 @@ class RemedyKind(StrEnum):
     """Delete the asset again, which is harmless."""
     DECIDE = "decide"
     """Decide about a `purchase` whose outcome nobody knows."""
+    PRICE = "price"
+    """Give what a `purchase` has cost."""
+    TAG = "tag"
+    """Give the request a tag with the key `option`."""
     READ_CALLS = "read_calls"
     """Read the functions that the answer calls, in `attribute` of the response."""
     READ = "read"
@@ -148,8 +152,8 @@ class Remedy:
     seconds: float | None = None
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
-        return f"Remedy({said})"
+        facts = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"Remedy({facts})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the remedy as a JSON object."""
@@ -253,6 +257,8 @@ def in_python(remedy: Remedy) -> str:
             return f"query it with get({remedy.task!r}) before you send the request again"
         case RemedyKind.DOWNLOAD | RemedyKind.RESUME_DOWNLOAD if remedy.task:
             return f"to resume: download({remedy.task!r}, ...)"
+        case RemedyKind.TAG:
+            return f'pass tags={{"{option}": ...}}'
         case RemedyKind.READ_CALLS:
             return f"read {remedy.attribute}"
         case RemedyKind.READ:
@@ -291,27 +297,30 @@ def in_all_faces(remedy: Remedy) -> str:
             return "try again later"
         case RemedyKind.RESUBMIT:
             return f"submit the batch again with {remedy.form}"
-        case RemedyKind.DECIDE:
+        case RemedyKind.DECIDE | RemedyKind.PRICE:
             store = ["--store", remedy.store] if remedy.store else []
-            return f"to decide: {shlex.join(['muybridge', 'decide', *store, remedy.purchase])}"
+            command = shlex.join(["muybridge", "decide", *store, remedy.purchase])
+            if remedy.kind is RemedyKind.DECIDE:
+                return f"to decide: {command}"
+            return f"to give a cost: {command} --cost AMOUNT"
         case kind:
             return IN_ALL_FACES.get(kind, "")
 
 
 def advice(remedies: Iterable[Remedy], face: Face) -> str:
     """Return the *remedies* that *face* has words for, as one clause, or ""."""
-    said = ""
+    text = ""
     for remedy in remedies:
         clause = face(remedy)
         if clause:
-            said += f"{_JOINTS.get(remedy.kind, ', or ') if said else ''}{clause}"
-    return said
+            text += f"{_JOINTS.get(remedy.kind, ', or ') if text else ''}{clause}"
+    return text
 
 
 def sentence(remedies: Iterable[Remedy], face: Face) -> str:
     """Return the *remedies* that *face* has words for, as a sentence, or ""."""
-    said = advice(remedies, face)
-    return as_sentence(said) if said else ""
+    text = advice(remedies, face)
+    return as_sentence(text) if text else ""
 
 
 def as_sentence(clause: str) -> str:
@@ -331,17 +340,17 @@ def message(parts: Iterable[str | Remedy], face: Face) -> str:
     their own after a whole sentence. Otherwise, they continue the text:
     after a colon or semicolon they end its sentence, and else they are an alternative to it.
     """
-    said = ""
+    text = ""
     for remedies, group in _groups(parts):
         if not remedies:
-            said += f"{' ' if said else ''}{' '.join(map(str, group))}"
+            text += f"{' ' if text else ''}{' '.join(map(str, group))}"
         elif remedies[0].kind is RemedyKind.CORRECT:
-            said += advice(remedies, face)
-        elif said[-1:] in {"", ".", "!", "?"}:
-            said = f"{said} {sentence(remedies, face)}".strip()
+            text += advice(remedies, face)
+        elif text[-1:] in {"", ".", "!", "?"}:
+            text = f"{text} {sentence(remedies, face)}".strip()
         elif clause := advice(remedies, face):
-            said += f" {clause}." if said[-1] in ":;" else f", or {clause}"
-    return said
+            text += f" {clause}." if text[-1] in ":;" else f", or {clause}"
+    return text
 
 
 def _groups(

@@ -179,8 +179,8 @@ def origin_of(url: str) -> tuple[str, str, int]:
         InvalidAddress: It lacks one of them, or contains a user name or password. Text that is not
             an http(s) URL is not quoted: it may be the API key, or contain a password.
     """
-    if found := _UNSENDABLE.search(url):
-        raise InvalidAddress(f"The address contains {_kind_of(found[0])}.")
+    if match := _UNSENDABLE.search(url):
+        raise InvalidAddress(f"The address contains {_kind_of(match[0])}.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -335,9 +335,9 @@ class Service:
 
     def owns(self, url: str) -> bool:
         """Whether *url* has one of the service's own origins. No other may get the API key."""
-        bases = (self.base_url, self.text_base_url)
-        if any(base is not None and url.startswith(f"{base}/") for base in bases):
-            return True  # no slash can stand before the end of an origin
+        for base in (self.base_url, self.text_base_url):
+            if base is not None and url.startswith(f"{base}/"):
+                return True  # no slash can stand before the end of an origin
         try:
             return origin_of(url) in self._origins
         except InvalidAddress:
@@ -459,16 +459,16 @@ def _spelled(scheme: str, host: str, port: int, path: str) -> str:
     return f"{scheme}://{name}{at}/{'/'.join(kept)}".rstrip("/")
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     """Return an escape in upper case, or its character if that needs none.
 
     A percent sign that begins no escape becomes one. Otherwise, it could begin another one as soon
     as what follows it is unescaped.
     """
-    if found[1] is None:
+    if match[1] is None:
         return "%25"
-    mark = chr(int(found[1], 16))
-    return mark if _UNRESERVED.fullmatch(mark) else found[0].upper()
+    mark = chr(int(match[1], 16))
+    return mark if _UNRESERVED.fullmatch(mark) else match[0].upper()
 
 
 def _below(base_url: str, path: str) -> str:

@@ -15,7 +15,7 @@ def close_to(name: str, names: Sequence[str]) -> str:
     """Return a question for the one of *names* that *name* is probably a misspelling of, or ""."""
     from difflib import get_close_matches
 
-    plain = {known.replace("_", ""): known for known in names}
+    plain = {each.replace("_", ""): each for each in names}
     close = get_close_matches(name.replace("_", "").lower(), plain, n=1)
     return f"did you mean {plain[close[0]]}?" if close else ""
 

@@ -23,11 +23,11 @@ from client.answers import EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE
 from client.answers import part as chunked
 from muybridge import batch
 from muybridge.batch import Stage
-from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport
+from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport
 from muybridge.wire.asyncio_transport import AsyncioTransport
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.tasks import Task
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 from .suspensions import (
     CAN_BE_EAGER,
@@ -78,7 +78,7 @@ class OwnTransport:
         *,
         timeout: float,  # noqa: ASYNC109  the transport keeps it
         authorization: str | None = None,
-    ) -> AsyncGenerator[AsyncStreamedReply]:
+    ) -> AsyncGenerator[AsyncStreamedResponse]:
         unshielded = attrs.evolve(request, interruptible=True)
         async with self._transport.stream(
             unshielded, timeout=timeout, authorization=authorization
@@ -331,7 +331,7 @@ async def stream(client: muybridge.AsyncClient) -> None:
 def script(peer: Peer) -> None:
     """Answer with a stream, or whole."""
     streamed = b"stream" in peer.read_request()
-    peer.send(HEAD if streamed else reply_bytes(200, json.dumps(WHOLE).encode()))
+    peer.send(HEAD if streamed else response_bytes(200, json.dumps(WHOLE).encode()))
     for part in map(chunked, EVENTS) if streamed else ():
         peer.send(part)
     if streamed:

@@ -17,7 +17,7 @@ import pytest
 import muybridge
 from muybridge_protocol.events import Ambiguous
 from processes import environment
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 KEY = "sk-canary-5e1fa0b7c2d94"
 IMAGE = muybridge.ImgaRequest(model="imga", prompt="a horse")
@@ -57,7 +57,7 @@ class Held:
 
 
 def accept(peer: Peer) -> None:
-    peer.send(reply_bytes(200, CREATED))
+    peer.send(response_bytes(200, CREATED))
 
 
 async def close_under_way(client: muybridge.AsyncClient, call: Call, held: Held) -> None:

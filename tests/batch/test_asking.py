@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -19,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from muybridge.cli.commands import muybridge
 from processes import environment
+from terminals import Terminal
 
 from .billing import BillingServer, Fault
 from .runner_process import KEY, horses
@@ -126,49 +126,6 @@ def test_without_a_terminal_nothing_is_asked(invoke: Invoke) -> None:
         done = invoke(*RUN, server=server)
         assert (done.exit_code, server.posts) == (0, 3)
     assert "?" not in done.stderr
-
-
-class Terminal:
-    """The command on a terminal of its own.
-
-    Args:
-        process: It.
-        device: The other end of its terminal.
-    """
-
-    def __init__(self, process: subprocess.Popen[str], device: int) -> None:
-        self._process = process
-        self._device = device
-        self.shown = b""
-
-    def read_until(self, said: bytes) -> None:
-        """Read what is shown up to *said*."""
-        while said not in self.shown:
-            data = os.read(self._device, 65536)
-            assert data
-            self.shown += data
-
-    def answer(self, text: bytes) -> None:
-        """Type *text*."""
-        os.write(self._device, text)
-
-    def interrupt(self, number: signal.Signals) -> None:
-        """Send a signal once the command sleeps until something is typed.
-
-        Python misses a signal that comes just before it goes to sleep.
-        """
-        stat = Path(f"/proc/{self._process.pid}/stat")
-        while stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "S":
-            pass
-        self._process.send_signal(number)
-
-    def end(self) -> tuple[int, str]:
-        """Return the exit code, and what was printed on stdout."""
-        with contextlib.suppress(OSError):  # which is how a terminal ends on Linux
-            while data := os.read(self._device, 65536):
-                self.shown += data
-        stdout, _ = self._process.communicate(timeout=30)
-        return self._process.returncode, stdout
 
 
 @pytest.fixture
@@ -333,7 +290,26 @@ def test_no_more_is_sent_than_was_shown(
         terminal.read_until(b"Send 3 new requests? [y/N]")
         (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, horses(5))), encoding="utf-8")
         terminal.answer(b"y\n")
-        assert terminal.end()[0] == 5
+        assert terminal.end()[0] == 0
+        assert server.posts == 3
+        assert on_terminal(*RUN, "--yes", server=server).end()[0] == 0
+        assert server.posts == 5
+
+
+@on_posix
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_file_is_checked_once(
+    on_terminal: Callable[..., Terminal], invoke: Invoke, tmp_path: Path, *, resumed: bool
+) -> None:
+    """The run sends what was checked for the question, and does not check the file once more."""
+    with BillingServer() as server:
+        if resumed:
+            assert invoke(*RUN, "--limit", "0", server=server).exit_code == 5
+        terminal = on_terminal(*RUN, server=server)
+        terminal.read_until(b"Send 3 new requests? [y/N]")
+        (tmp_path / "b.jsonl").write_text("{}", encoding="utf-8")
+        terminal.answer(b"y\n")
+        assert terminal.end()[0] == 0
         assert server.posts == 3
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, Stage, What
-from muybridge.batch.file_names import place, taken_names
+from muybridge.batch.results.places.file_names import place, taken_names
 from muybridge.cli.commands import muybridge
 
 from .billing import PNG, BillingServer
@@ -164,7 +164,8 @@ def test_the_sheet_replaces_only_sheets(server: BillingServer, run: Run, tmp_pat
         assert page.read_bytes() == mine
     assert 'id="item-2"' in page.with_name("index-2.html").read_text(encoding="utf-8")
     page.unlink()
-    assert batch.status(page.parent).sheet == page
+    assert batch.write_sheet(page.parent) == page
+    assert batch.write_sheet(page.parent) == page
     assert batch.status(page.parent).sheet == page
     assert not [path for path in page.parent.iterdir() if path.name.endswith(".new")]
 

@@ -17,7 +17,7 @@ import pytest
 import moments
 from muybridge import batch
 from muybridge.batch import PlaceUnusable, SharedBatch, Stage, StoreUnusable
-from muybridge.batch.stores import folder
+from muybridge.batch.results.places import folder
 from muybridge_protocol.service import Service
 from processes import environment
 

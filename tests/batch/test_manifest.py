@@ -69,7 +69,7 @@ def test_rows_and_files(
     first, second = batch.manifest(place)
     for column in attrs.fields_dict(ManifestRow):
         values = (getattr(first, column), getattr(second, column))
-        advice = f"fill `{column}` in _row of transports/muybridge/batch/stores/manifest.py"
+        advice = f"fill `{column}` in _row of transports/muybridge/batch/results/manifest.py"
         assert any(value is not None for value in values), advice
     assert first == ManifestRow(
         item=1,

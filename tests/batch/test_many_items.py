@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
+import re
+import sqlite3
+import subprocess
+import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,22 +19,17 @@ from muybridge import batch
 from muybridge.batch import Stage
 from muybridge.batch.items.reading import checked_items
 from muybridge.purchases.store import NewItem
+from processes import environment
 
 from .begun import begun as begin
 
 SERVICE = "https://api.example.com"
 
 
-def items(count: int) -> list[NewItem]:
-    return [
-        NewItem(
-            name=f"h{n}",
-            stem=f"{n:04}",
-            family="imgb",
-            body=json.dumps({"model": "imgb-2", "prompt": "p"}),
-        )
-        for n in range(1, count + 1)
-    ]
+def items(count: int) -> Iterator[NewItem]:
+    body = json.dumps({"model": "imgb-2", "prompt": "p"})
+    for n in range(1, count + 1):
+        yield NewItem(name=f"h{n}", stem=f"{n:04}", family="imgb", body=body)
 
 
 def begun(folder: Path, count: int) -> Path:
@@ -68,7 +68,26 @@ def few_and_many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return begun(folder, 1_000), begun(folder, 8_000)
 
 
-@pytest.mark.parametrize("work", [batch.status, checked])
+def resumed(out: Path) -> None:
+    """Do what a resume does before it sends: check the file against the journal."""
+    preview = batch.preview(out.with_suffix(".jsonl"), out)
+    assert preview.sends == int(out.name)
+
+
+def found(out: Path) -> None:
+    """Look for files, all of which are gone."""
+    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
+        db.execute("UPDATE items SET state = 'downloaded', path = stem")
+    db.close()
+    assert batch.status(out).missing == int(out.name)
+    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
+        db.execute("UPDATE items SET state = 'queued', path = NULL")
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "work", [batch.status, batch.write_sheet, batch.write_manifest, checked, resumed, found]
+)
 def test_memory_does_not_grow_with_the_batch(
     work: Callable[[Path], object], few_and_many: tuple[Path, Path]
 ) -> None:
@@ -77,6 +96,100 @@ def test_memory_does_not_grow_with_the_batch(
     work(few)  # what is loaded once
     each = (peak(work, many) - peak(work, few)) / 7_000
     assert each < 250  # the file name of each is known, and the first MiB of what was checked
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that read items, of all journals that are opened."""
+    seen: list[str] = []
+    connect = sqlite3.connect
+
+    def watched(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        db = connect(*arguments, **options)
+        db.set_trace_callback(lambda text: seen.append(text) if "FROM items" in text else None)
+        return db
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    return seen
+
+
+def test_what_is_read_of_many_items(few_and_many: tuple[Path, Path], statements: list[str]) -> None:
+    """The status reads no item of a batch that waits; a sheet that is up to date reads outlines."""
+    reads: list[int] = []
+    for out in few_and_many:
+        statements.clear()
+        batch.status(out)
+        reads.append(len(statements))
+    assert reads[0] == reads[1] <= 4
+    out = few_and_many[1]
+    batch.write_sheet(out)
+    statements.clear()
+    batch.write_sheet(out)
+    outlines = [one for one in statements if "body" not in one]
+    assert outlines == statements
+    assert len(statements) <= 8_000 / 500 + 5
+
+
+def test_a_sheet_reads_what_has_changed(
+    few_and_many: tuple[Path, Path], statements: list[str]
+) -> None:
+    """Of a sheet that was up to date, the items of one page are read if one of them changes."""
+    out = few_and_many[1]
+    batch.write_sheet(out)
+    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
+        db.execute("UPDATE items SET reason = coalesce(reason, '') || '!' WHERE number = 4000")
+    db.close()
+    statements.clear()
+    batch.write_sheet(out)
+    assert sum("body" in one for one in statements) == 1
+
+
+COMMAND = """
+import re, resource, sys
+from pathlib import Path
+from muybridge.cli.commands import muybridge
+try:
+    muybridge(sys.argv[1:])
+finally:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    # Not `ru_maxrss`, which begins with what the parent had.
+    peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+    print(f"took {used.ru_utime + used.ru_stime:.1f} s, {peak:.0f} MB", file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the peak of a process")
+@pytest.mark.parametrize("count", [3_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+def test_the_commands_take_little_memory(count: int, tmp_path: Path) -> None:
+    """However many items there are, looking at a batch takes less than 100 MB."""
+    out = begun(tmp_path, count)
+    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
+        db.execute("UPDATE items SET state = 'downloaded', path = 'h.png' WHERE number % 2")
+        db.execute("UPDATE items SET state = 'failed', reason = 'a policy' WHERE number % 1000 = 0")
+    db.close()
+    (out / "h.png").touch()
+    for words in (
+        ("validate", "--quiet", f"{out}.jsonl"),
+        ("batch", "run", f"{out}.jsonl", "--out", str(out), "--dry-run"),
+        ("batch", "status", str(out)),
+        ("batch", "sheet", str(out)),
+        ("batch", "sheet", str(out)),
+        ("batch", "manifest", str(out)),
+    ):
+        done = subprocess.run(  # noqa: S603  our own command
+            [sys.executable, "-c", COMMAND, *words],
+            env=environment(MUYBRIDGE_BASE_URL=SERVICE),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        took = re.search(r"took .* s, (\d+) MB", done.stderr)
+        assert took is not None
+        sys.stdout.write(f"{' '.join(words[:2])}: {took[0]}\n")
+        assert int(took[1]) < 100
+    assert len([*(out / "sheet").glob("[0-9]*.html")]) == count // 500
+    assert all(page.stat().st_size < 1_000_000 for page in (out / "sheet").glob("*.html"))
+    assert (out / "index.html").stat().st_size < 1_000_000
 
 
 def test_entries_are_a_sequence(tmp_path: Path) -> None:

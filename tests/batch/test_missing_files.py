@@ -8,7 +8,7 @@ from pathlib import Path
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, Stage
-from muybridge.batch.missing_files import follow_files
+from muybridge.batch.results.missing_files import follow_files
 from muybridge.batch.shared import open_batch
 
 from .billing import PNG, BillingServer
@@ -246,9 +246,7 @@ def test_the_contact_sheet(server: BillingServer, run: Run, tmp_path: Path) -> N
     """The contact sheet shows no picture that is missing."""
     run(server, horses(2))
     (tmp_path / "out" / "h1.png").unlink()
-    sheet = batch.status(tmp_path / "out").sheet
-    assert sheet is not None
-    page = sheet.read_text("utf-8")
+    page = batch.write_sheet(tmp_path / "out").read_text("utf-8")
     assert 'href="h1.png"' not in page
     assert "h1.png is missing" in page
     assert 'href="h2.png"' in page

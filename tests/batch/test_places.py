@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from muybridge.batch import PlaceUnusable
-from muybridge.batch.stores import WrongPlace, open_store
-from muybridge.batch.stores.opening import spool_of
-from muybridge.batch.stores.places import agreed_place, place_for_all
+from muybridge.batch.results.places import WrongPlace, open_store
+from muybridge.batch.results.places.names import agreed_place, place_for_all
+from muybridge.batch.results.places.opening import spool_of
 
 
 @pytest.mark.parametrize(

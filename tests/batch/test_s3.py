@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 import moments
 from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
-from muybridge.batch.stores import WrongPlace, open_store
-from muybridge.batch.stores.places import agreed_place, place_for_all
-from muybridge.batch.stores.port import PlaceAway
-from muybridge.batch.stores.s3 import S3Store
+from muybridge.batch.results.places import WrongPlace, open_store
+from muybridge.batch.results.places.names import agreed_place, place_for_all
+from muybridge.batch.results.places.port import PlaceAway
+from muybridge.batch.results.places.s3 import S3Store
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Store
 from muybridge.purchases.errors import StoreAway
@@ -337,7 +337,7 @@ def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without obstore, the error says what to install."""
     for name in ("obstore", "obstore.exceptions", "obstore.store"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "muybridge.batch.stores.s3")
+    monkeypatch.delitem(sys.modules, "muybridge.batch.results.places.s3")
     with pytest.raises(ModuleNotFoundError, match=r'pip install "muybridge\[s3\]"'):
         open_store("s3://bucket")
 

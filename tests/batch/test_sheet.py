@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from muybridge import batch
-from muybridge.batch.sheet.contact_sheet import FACTS
+from muybridge.batch.results.sheet.figures import FACTS
 from muybridge.purchases.store import NewItem
 
 from .begun import LOST, accepted, begun, bought
@@ -79,8 +79,7 @@ class Page(HTMLParser):
 
 
 def page(folder: Path) -> Page:
-    sheet = batch.status(folder).sheet
-    assert sheet is not None
+    sheet = batch.write_sheet(folder)
     assert sheet == folder / "index.html"
     return Page(sheet.read_text(encoding="utf-8"))
 

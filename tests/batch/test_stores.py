@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import moments
-from muybridge.batch.stores.folder import FolderStore
-from muybridge.batch.stores.port import PlaceAway
-from muybridge.batch.stores.s3 import S3Store
+from muybridge.batch.results.places.folder import FolderStore
+from muybridge.batch.results.places.port import PlaceAway
+from muybridge.batch.results.places.s3 import S3Store
 
 from .s3_server import S3, Fault, running
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from muybridge import batch
-from muybridge.batch.sheet.thumbnails import MOST_PIXELS, SIDE, make_thumbnail
+from muybridge.batch.results.sheet.thumbnails import MOST_PIXELS, SIDE, make_thumbnail
 
 from .billing import BillingServer
 from .conftest import Run
@@ -99,9 +99,7 @@ def test_a_thumbnail_is_whole_or_absent(
 
 
 def images_of(folder: Path) -> list[str | None]:
-    sheet = batch.status(folder).sheet
-    assert sheet is not None
-    return Page(sheet.read_text(encoding="utf-8")).sources("img")
+    return Page(batch.write_sheet(folder).read_text(encoding="utf-8")).sources("img")
 
 
 def test_the_sheet_shows_thumbnails(server: BillingServer, run: Run) -> None:

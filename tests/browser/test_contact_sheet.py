@@ -12,18 +12,18 @@ from selenium.webdriver.common.by import By
 
 from batch.begun import begun
 from muybridge import batch
-from muybridge.batch.sheet.thumbnails import make_thumbnail
+from muybridge.batch.results.sheet.thumbnails import make_thumbnail
 from muybridge.purchases.store import NewItem
 
 from .window import Window
 
-COUNT = 130
+COUNT = 1130
 HOSTILE = "<script>document.title = 'obeyed'</script>"
 
 
 @pytest.fixture
-def sheet(tmp_path: Path, window: Window) -> Window:
-    """The sheet of 130 items, of which two failed: numbers 100 and 101."""
+def folder(tmp_path: Path) -> Path:
+    """A batch of 1,130 items, of which two failed: numbers 600 and 601."""
     items = [
         NewItem(
             name=f"horse-{number}" if number > 1 else HOSTILE,
@@ -38,13 +38,17 @@ def sheet(tmp_path: Path, window: Window) -> Window:
     begun(tmp_path / "out", items).store.close()
     db = sqlite3.connect(tmp_path / "out" / "journal" / "store.sqlite3")
     db.execute(
-        "UPDATE muybridge_item SET stage='failed', reason='a policy' WHERE number IN (100, 101)"
+        "UPDATE muybridge_item SET stage='failed', reason='a policy' WHERE number IN (600, 601)"
     )
     db.commit()
     db.close()
-    path = batch.status(tmp_path / "out").sheet
-    assert path is not None
-    window.open(path.as_uri())
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def sheet(folder: Path, window: Window) -> Window:
+    """The window with the batch's sheet."""
+    window.open(batch.write_sheet(folder).as_uri())
     return window
 
 
@@ -56,30 +60,64 @@ def press(window: Window, text: str) -> None:
     window.driver.find_element(By.XPATH, f"//button[starts-with(., '{text}')]").click()
 
 
-def test_the_sheet_has_pages_filters_and_a_search(sheet: Window) -> None:
-    """Sixty items are shown at a time, problems first; a state, words or a link choose others."""
-    first = [f"item-{number}" for number in (100, 101, *range(1, 59))]
-    assert shown(sheet) == first
-    press(sheet, "Next")
-    assert shown(sheet)[0] == "item-59"
+def follow(window: Window, text: str) -> None:
+    window.driver.find_element(By.XPATH, f"//a[starts-with(., '{text}')]").click()
+
+
+def test_the_index_leads_to_the_items(sheet: Window) -> None:
+    """It links to each page and to the problems, and opens the page of a number, or of a link."""
+    assert sheet.driver.title == "out"
+    assert [one.text for one in sheet.all("li a")] == ["1-500", "501-1,000", "1,001-1,130"]
+    assert "2 failed" in sheet.all("li")[1].text
+    index = sheet.driver.current_url
+    follow(sheet, "Failed and undecided items: 2")
+    assert shown(sheet) == ["item-600", "item-601"]
+    follow(sheet, "All pages")
+    assert sheet.driver.current_url == index
+    sheet.one("#number").send_keys("1,007")
+    press(sheet, "Show")
+    sheet.until(lambda: "item-1007" in shown(sheet), "item 1007")
+    follow(sheet, "Back")
+    assert shown(sheet)[:3] == ["item-600", "item-601", "item-501"]
+    sheet.open(f"{index}#item-7")
+    sheet.until(lambda: "item-7" in shown(sheet), "item 7")
+    follow(sheet, "Next")
+    assert shown(sheet)[2] == "item-501"
+
+
+def test_a_page_has_filters_and_a_search(sheet: Window) -> None:
+    """Its problems come first; a state and words choose among its items."""
+    follow(sheet, "501")
+    assert shown(sheet) == [f"item-{n}" for n in (600, 601, *range(501, 600), *range(602, 1001))]
     press(sheet, "failed 2")
-    assert shown(sheet) == ["item-100", "item-101"]
+    assert shown(sheet) == ["item-600", "item-601"]
     sheet.one("#search").send_keys("grey POLICY")
-    assert shown(sheet) == ["item-100"]
-    press(sheet, "queued 128")
+    assert shown(sheet) == ["item-600"]
+    press(sheet, "queued 498")
     assert shown(sheet) == []
     assert sheet.one("#none").is_displayed()
-    sheet.run("location.hash = '#item-7'; location.reload()")
-    sheet.until(lambda: "item-7" in shown(sheet), "item 7")
     assert sheet.driver.title == "out"
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_sheet_fits_the_screen(sheet: Window, width: int) -> None:
-    """Nothing sticks out at the side, on a desktop or on a phone."""
+def test_a_small_batch_is_on_one_page(folder: Path, window: Window) -> None:
+    """The items of a batch that fits on a page are on its index."""
+    db = sqlite3.connect(folder / "journal" / "journal.sqlite3")
+    db.execute("DELETE FROM items WHERE number > 3")
+    db.commit()
+    db.close()
+    window.open(batch.write_sheet(folder).as_uri())
+    assert shown(window) == ["item-1", "item-2", "item-3"]
+    assert window.driver.title == "out"
+
+
+@pytest.mark.parametrize("page", ["index.html", "sheet/2.html", "sheet/problems.html"])
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_the_sheet_fits_the_screen(sheet: Window, folder: Path, page: str, width: int) -> None:
+    """Nothing sticks out at the side, on a desktop or on a phone, where text is large too."""
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
     sheet.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
+        sheet.open((folder / page).as_uri())
         assert sheet.run("return document.documentElement.scrollWidth") <= width
     finally:
         sheet.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
@@ -100,8 +138,7 @@ def test_a_sheet_that_was_copied_without_its_thumbnails_shows_the_pictures(
     Image.new("RGB", (900, 600), "orange").save(out / "horse.png")
     thumbnail = out / "journal" / "thumbnails" / "1.webp"
     make_thumbnail(out / "horse.png", thumbnail)
-    sheet = batch.status(out).sheet
-    assert sheet is not None
+    sheet = batch.write_sheet(out)
     window.open(sheet.as_uri())
     window.until(lambda: width(window) == 480, "the thumbnail")
     thumbnail.unlink()

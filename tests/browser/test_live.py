@@ -35,6 +35,7 @@ def test_an_empty_page(page: Window) -> None:
     """Before a task was made, the page says how to make one."""
     page.until(lambda: page.shows("#none"))
     assert "No task has been made yet" in page.text("#none")
+    assert "waits for requests to http://127.0.0.1:" in page.text("#none")
     assert page.all("#tasks > li") == []
     assert not page.shows("#stopped")
     assert not page.shows("#knock")

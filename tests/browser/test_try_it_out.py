@@ -33,8 +33,8 @@ def choose(form: Window, operation: str) -> None:
 def send(form: Window) -> str:
     """Send what stands in the form, and return the status line."""
     form.one("form button:not([type])").click()
-    form.until(lambda: re.match(r"[0-9]{3} ", form.text("#reply")))
-    return form.text("#reply").splitlines()[0]
+    form.until(lambda: re.match(r"[0-9]{3} ", form.text("#response")))
+    return form.text("#response").splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_task_made_here_appears_there(
     assert send(form).startswith("200")
     stage.later()
     form.one("#follow").click()
-    form.until(lambda: '"completed"' in form.text("#reply"))
+    form.until(lambda: '"completed"' in form.text("#response"))
     form.until(lambda: form.run(loaded))
     form.one("a[href='/']").click()
     form.until(lambda: form.all("article.completed"))
@@ -65,7 +65,7 @@ def test_a_task_made_here_appears_there(
 
 
 def test_a_wrong_key_is_told(form: Window) -> None:
-    """With a wrong key the reply is what the service answers."""
+    """With a wrong key the response is what the service answers."""
     form.one("#key").send_keys("x")
     choose(form, "create_imga")
     assert send(form).startswith("401")
@@ -81,3 +81,13 @@ def test_the_fields_of_a_request_are_listed(form: Window) -> None:
     assert "image_urls list of string" in listed
     choose(form, "get_result")
     assert not form.shows("#reference")
+
+
+def test_no_page_shows_markdown(form: Window) -> None:
+    """What descriptions have between backticks is shown as code, on every endpoint."""
+    names = [str(one.get_attribute("value")) for one in form.all("#endpoint option")]
+    shown = ""
+    for name in names:
+        choose(form, name)
+        shown += form.text("form")
+    assert "`" not in shown

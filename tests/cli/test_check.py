@@ -90,6 +90,7 @@ def test_json(invoke: Invoke, tmp_path: Path) -> None:
                 "height": 480,
                 "seconds": None,
                 "bytes": size,
+                "content_credentials": False,
             }
         ],
         "problems": [

@@ -104,7 +104,7 @@ def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
 
 def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
     """What was paid for without a store is not shown, and the output and the help say so."""
-    told = "requests are recorded only with a limit, a store, a name (once) or dedupe"
+    told = "requests are recorded only with a limit, a store, tags, a name (once) or dedupe"
     invoke(*CREATE[:-2], env=settings)
     for recorded in (False, True):
         if recorded:
@@ -114,7 +114,7 @@ def test_what_is_not_recorded(invoke: Invoke, settings: dict[str, str]) -> None:
             assert told in shown.stderr
             assert ("imga" in shown.stdout) is recorded
     helped = " ".join(invoke("spent", "--help").stdout.split())
-    assert "Only requests with a limit, a store, a name (once) or dedupe are recorded" in helped
+    assert told.removeprefix("requests are recorded only ").join(("requests ", " are")) in helped
 
 
 def test_one_address_however_it_is_spelled(invoke: Invoke, settings: dict[str, str]) -> None:
@@ -262,3 +262,52 @@ def test_a_stored_budget_binds_every_program(invoke: Invoke, settings: dict[str,
     assert "the stored budget of everybody a day (`muybridge budget list`)" in error["message"]
     assert invoke("budget", "remove", "--per", "day", *where).exit_code == 0
     assert invoke(*CREATE, env=settings).exit_code == 0
+
+
+def test_tags(
+    invoke: Invoke, settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What pays takes tags, from the options and the environment; a local service has no store."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    default = tmp_path / "state" / "muybridge" / "store.sqlite3"
+    words = ("--tag", "customer=acme")
+    local = ("run", "imga", "--model", "imga", "--prompt", "A horse", "--local", *words)
+    assert invoke(*local).exit_code == 0
+    assert not default.exists()
+    text = ("text", "textg-2.5-pro", "Of horses", *words)
+    item = json.dumps({"family": "imga", "model": "imga", "prompt": "A horse"})
+    (tmp_path / "one.jsonl").write_text(item)
+    batch = ("batch", "run", str(tmp_path / "one.jsonl"), "--out", str(tmp_path / "out"))
+    more = {**settings, "MUYBRIDGE_TAGS": "team=film"}
+    more["MUYBRIDGE_TEXT_BASE_URL"] = settings["MUYBRIDGE_BASE_URL"]
+    for paid in ((*CREATE[:-2], *words), text, (*batch, "--poll-interval", "0.01", *words)):
+        done = invoke(*paid, env=more)
+        assert done.exit_code == 0, done.stderr
+    known = [one.tags for one in purchases_at(default)]
+    assert known == [("customer=acme", "team=film")] * 3
+
+
+def test_wrong_tags(invoke: Invoke, settings: dict[str, str]) -> None:
+    """Nothing is sent, every problem is listed, and the exit code is 2."""
+    words = [word for number in range(17) for word in ("--tag", f"k{number}=v")]
+    for given, said in (
+        (("--tag", "acme", "--tag", "via=me"), ["2 problems in --tag (nothing was sent)"]),
+        (("--tag", "a=b", "--tag", "a=c"), ["the key 'a' is given twice"]),
+        (("--tag", f"a={'x' * 100_000}"), ["the value of 'a' must have 1 to 256 printable"]),
+        (words, ["there are 17 tags; a request has at most 16"]),
+    ):
+        done = invoke(*CREATE, *given, "--json", env=settings)
+        error = json.loads(done.stdout)["error"]
+        assert (done.exit_code, error["type"], error["charged"]) == (2, "InvalidTags", "no")
+        assert all(one in error["message"] for one in said)
+
+
+def test_a_request_without_the_key_of_a_budget(invoke: Invoke, settings: dict[str, str]) -> None:
+    """It ends with exit code 3, and the error says which tag to give."""
+    invoke("budget", "set", "--tag", "customer", "--max-creates", "9", "--store", "l.sqlite3")
+    done = invoke(*CREATE, "--json", env=settings)
+    error = json.loads(done.stdout)["error"]
+    assert (done.exit_code, error["type"], error["charged"]) == (3, "OverBudget", "no")
+    assert error["remedies"] == [{"kind": "tag", "option": "customer"}]
+    assert error["message"].endswith("Nothing was charged. Give --tag customer=VALUE.")
+    assert invoke(*CREATE, "--tag", "customer=acme", env=settings).exit_code == 0

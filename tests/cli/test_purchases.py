@@ -21,7 +21,7 @@ from muybridge.purchases import Choice, Exceeded, Measure, State, Store, open_st
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import environment
-from purchases.bought import CUT, buy, refuse
+from purchases.bought import COST, CUT, buy, refuse
 from purchases.racer import order_of
 
 from .conftest import Invoke
@@ -324,6 +324,25 @@ def test_a_table_with_wrong_lines(ask: Invoke, store: Store, tmp_path: Path) -> 
         assert [*store.purchases()] == bought
 
 
+def test_what_has_no_cost(ask: Invoke, store: Store, tmp_path: Path) -> None:
+    """Requests without a known cost are listed, and given their costs, one by one or in a table."""
+    assert "no request without a cost" in ask("undecided", "--unpriced").stderr
+    first = buy(store, "customer=acme", task="T1", cost=None)
+    second = buy(store, cost=None)
+    buy(store, task="T2")
+    refuse(store)
+    rows = wide(ask("undecided", "--unpriced"))[1:]
+    assert [row.split()[0] for row in rows] == [first.key, second.key]
+    assert ask("decide", first.key, "--cost", "0.25").stderr.splitlines()[1] == "its cost is 0.25"
+    done = ask("undecided", "--unpriced", "--csv")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    (tmp_path / "costs.csv").write_text(f"{lines[0]}\n{lines[1]}0.5\n")
+    assert ask("decide", "--from", str(tmp_path / "costs.csv")).exit_code == 0
+    assert told(ask("undecided", "--unpriced", "--json"))["undecided"] == []
+    assert store.spent()[Measure.COST] == Decimal("0.75") + COST
+
+
 # Budgets
 
 
@@ -381,6 +400,12 @@ def test_a_budget_from_now_on(ask: Invoke, store: Store) -> None:
         (("--from", "now"), "a budget has at least one limit"),
         (("--max-creates", "many"), "--max-creates: a limit must be a number"),
         (("--tag", "a\tb", "--max-creates", "1"), "printable characters"),
+        (("--tag", "=acme", "--max-creates", "1"), "a key must have 1 to 64 printable characters"),
+        (
+            ("--tag", "customer=", "--max-creates", "1"),
+            "the value of 'customer' must have 1 to 256",
+        ),
+        (("--tag", "model", "--max-creates", "1"), "the key 'model' is taken"),
         (("--from", "yesterday", "--max-creates", "1"), "'yesterday' is not one of 'now', 'start'"),
     ],
 )
@@ -389,6 +414,43 @@ def test_a_budget_that_is_not_one(ask: Invoke, store: Store, words: list[str], s
     done = ask("budget", "set", *words)
     assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     assert store.limits() == []
+
+
+def test_a_budget_for_a_key(ask: Invoke, store: Store) -> None:
+    """It is listed for each value, and is set, lifted and told by its key."""
+    buy(store, "customer=acme", task="T1")
+    done = ask("budget", "set", "--tag", "customer", "--max-creates", "2", "--per", "day")
+    assert done.stderr.splitlines() == [
+        "each value of customer: at most 2 creates a day",
+        "requests without a tag customer=VALUE are refused from now on",
+        "customer=acme: at most 2 creates a day; 1 spent, 1 left",
+    ]
+    buy(store, "customer=duck", task="T2")
+    with pytest.raises(Exceeded, match="each value of the tag 'customer'"):
+        buy(store)
+    assert wide(ask("budget", "list"))[1:] == [
+        "customer (each) 2 creates a day",
+        "customer=acme 2 creates a day 1 1",
+        "customer=duck 2 creates a day 1 1",
+    ]
+    [told_of] = told(ask("budget", "list", "--json"))["budgets"]
+    amounts = {"creates": {"limit": "2", "spent": "1", "left": "1"}}
+    assert told_of == {
+        "tag": "customer", "per": "day", "since": None, "limits": {"creates": {"limit": "2"}},
+        "values": {"acme": amounts, "duck": amounts},
+    }  # fmt: skip
+    assert told(ask("budget", "set", "--tag", "customer", "--max-creates", "2", "--per", "day",
+                    "--json"))["budget"] == told_of  # fmt: skip
+    ask("budget", "remove", "--tag", "customer", "--per", "day")
+    buy(store)
+
+
+def test_a_budget_for_a_tag_that_no_request_has(ask: Invoke, store: Store) -> None:
+    """The command says so, because it may be a typo."""
+    buy(store, "customer=acme", task="T1")
+    for tag in ("customer=amce", "costumer"):
+        done = ask("budget", "set", "--tag", tag, "--max-creates", "2")
+        assert f"no request with the tag {tag} counts here yet" in done.stderr
 
 
 # Stores

@@ -22,9 +22,11 @@ def read(folder: Path, name: str = "horse.png.json") -> dict[str, Any]:
 
 def test_run(invoke: Invoke, settings: dict[str, str], tmp_path: Path) -> None:
     """`run --sidecar` writes everything, because it knows the request and the task."""
-    ended = invoke(*RUN, "-o", "horse.png", "--sidecar", env=settings)
+    words = ("--sidecar", "--tag", "customer=acme", "--tag", "team=film")
+    ended = invoke(*RUN, "-o", "horse.png", *words, env=settings)
     assert (ended.exit_code, ended.stdout) == (0, "horse.png\n")
     told = read(tmp_path)
+    assert told["tags"] == {"customer": "acme", "team": "film"}
     assert told["request_sha256"] == ImgbRequest(model="imgb-2", prompt="A horse").digest()
     assert told["family"] == "imgb"
     assert None not in told.values()

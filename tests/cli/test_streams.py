@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from muybridge import __version__
+from muybridge.extras import install_command
 from processes import environment
 
 from .conftest import Invoke, Start
@@ -341,7 +342,7 @@ def test_a_service_of_ones_own_is_told_with_what_it_needs(
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert f"muybridge.local needs {missing}" in ended.stderr
-    assert 'pip install "muybridge[local]"' in ended.stderr
+    assert install_command("local") in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

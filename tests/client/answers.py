@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from transport.scripted_server import Peer, Step, read_request, reply_bytes, send
+from transport.scripted_server import Peer, Step, read_request, response_bytes, send
 
 from .drivers import AnyClient, AnyStream
 
@@ -81,11 +81,11 @@ def answering(peer: Peer) -> None:
         asked = peer.read_request()
         if asked.startswith(b"GET"):
             record = {"id": "task-1", "status": "processing", "created": 1}
-            peer.send(reply_bytes(200, json.dumps(record).encode()))
+            peer.send(response_bytes(200, json.dumps(record).encode()))
         elif b'"stream":true' in asked or b":streamGenerateContent" in asked:
             peer.send(STREAM)
         else:
-            peer.send(reply_bytes(200, json.dumps(WHOLE).encode()))
+            peer.send(response_bytes(200, json.dumps(WHOLE).encode()))
 
 
 def hang_until_closed(closed: threading.Event) -> Step:

@@ -18,6 +18,7 @@ from muybridge.testing import SkippingClock
 from muybridge.wire.transport import Transport
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.purchases import Tags
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.text.content import Content, GenerationConfig
@@ -64,7 +65,11 @@ class AnyClient(Protocol):
     def close(self) -> None: ...
 
     def create(
-        self, request: muybridge.MediaRequest | str, fields: Mapping[str, object] | None = ...
+        self,
+        request: muybridge.MediaRequest | str,
+        fields: Mapping[str, object] | None = ...,
+        *,
+        tags: Tags | None = ...,
     ) -> Task: ...
 
     def create_once(
@@ -72,6 +77,8 @@ class AnyClient(Protocol):
         once: str,
         request: muybridge.MediaRequest | str,
         fields: Mapping[str, object] | None = ...,
+        *,
+        tags: Tags | None = ...,
     ) -> Task: ...
 
     def get(self, task: Task | Result | str) -> Result: ...
@@ -95,6 +102,7 @@ class AnyClient(Protocol):
         *,
         timeout: float | None = ...,
         on_update: Callable[[Result], None] | None = ...,
+        tags: Tags | None = ...,
     ) -> Result: ...
 
     def download(
@@ -130,7 +138,9 @@ class AnyClient(Protocol):
 
     def delete_asset(self, asset_id: str) -> None: ...
 
-    def call(self, method: str, path: str, json: object = None) -> HttpResponse: ...
+    def call(
+        self, method: str, path: str, json: object = None, *, tags: Tags | None = ...
+    ) -> HttpResponse: ...
 
     def generate_content(
         self,
@@ -142,6 +152,7 @@ class AnyClient(Protocol):
         extra: Mapping[str, Any] | None = ...,
         timeout: float = ...,
         size_limit: int = ...,
+        tags: Tags | None = ...,
     ) -> GenerateContentResponse: ...
 
     def stream_generate_content(
@@ -155,10 +166,16 @@ class AnyClient(Protocol):
         timeout: float = ...,
         size_limit: int = ...,
         silence: float | None = ...,
+        tags: Tags | None = ...,
     ) -> AnyContentStream: ...
 
     def chat_completions(
-        self, body: Mapping[str, Any], *, timeout: float = ..., size_limit: int = ...
+        self,
+        body: Mapping[str, Any],
+        *,
+        timeout: float = ...,
+        size_limit: int = ...,
+        tags: Tags | None = ...,
     ) -> JsonObject: ...
 
     def stream_chat_completions(
@@ -168,6 +185,7 @@ class AnyClient(Protocol):
         timeout: float = ...,
         size_limit: int = ...,
         silence: float | None = ...,
+        tags: Tags | None = ...,
     ) -> AnyStream[JsonObject]: ...
 
     def messages(
@@ -177,6 +195,7 @@ class AnyClient(Protocol):
         path: str = ...,
         timeout: float = ...,
         size_limit: int = ...,
+        tags: Tags | None = ...,
     ) -> JsonObject: ...
 
     def stream_messages(
@@ -187,6 +206,7 @@ class AnyClient(Protocol):
         timeout: float = ...,
         size_limit: int = ...,
         silence: float | None = ...,
+        tags: Tags | None = ...,
     ) -> AnyStream[JsonObject]: ...
 
 

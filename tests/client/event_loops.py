@@ -176,13 +176,19 @@ class BlockingAsyncClient:
     def close(self) -> None:
         self.in_loop(self.client.close)
 
-    def create(self, request: muybridge.MediaRequest | str, fields: Fields | None = None) -> Task:
-        return self.in_loop(self.client.create, request, fields)
+    def create(
+        self, request: muybridge.MediaRequest | str, fields: Fields | None = None, **options: Any
+    ) -> Task:
+        return self.in_loop(self.client.create, request, fields, **options)
 
     def create_once(
-        self, once: str, request: muybridge.MediaRequest | str, fields: Fields | None = None
+        self,
+        once: str,
+        request: muybridge.MediaRequest | str,
+        fields: Fields | None = None,
+        **options: Any,
     ) -> Task:
-        return self.in_loop(self.client.create_once, once, request, fields)
+        return self.in_loop(self.client.create_once, once, request, fields, **options)
 
     def get(self, task: Task | Result | str) -> Result:
         return self.in_loop(self.client.get, task)
@@ -251,8 +257,8 @@ class BlockingAsyncClient:
     def delete_asset(self, asset_id: str) -> None:
         self.in_loop(self.client.delete_asset, asset_id)
 
-    def call(self, method: str, path: str, json: object = None) -> HttpResponse:
-        return self.in_loop(self.client.call, method, path, json)
+    def call(self, method: str, path: str, json: object = None, **options: Any) -> HttpResponse:
+        return self.in_loop(self.client.call, method, path, json, **options)
 
     def generate_content(
         self, model: str | Unlisted, contents: Contents, **options: Any

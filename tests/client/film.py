@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from transport.scripted_server import Peer, reply_bytes
+from transport.scripted_server import Peer, response_bytes
 
 MEDIA = b"\x00\x00\x00\x18ftypmp42" + bytes(range(256)) * 8
 OTHER = b"\x00\x00\x00\x18ftypmp42" + bytes(reversed(range(256))) * 7
@@ -68,9 +68,9 @@ class Film:
             fields["etag"] = self.etag
         asked = re.fullmatch(r"bytes=([0-9]+)-", self._field(head, "Range") or "")
         if asked is None or self._field(head, "If-Range") not in (None, self.etag):
-            return reply_bytes(200, self.body, **fields)
+            return response_bytes(200, self.body, **fields)
         first, size = int(asked[1]), len(self.body)
         if first >= size:
-            return reply_bytes(416, b"", content_range=f"bytes */{size}")
+            return response_bytes(416, b"", content_range=f"bytes */{size}")
         stretch = f"bytes {first}-{size - 1}/{size}"
-        return reply_bytes(206, self.body[first:], content_range=stretch, **fields)
+        return response_bytes(206, self.body[first:], content_range=stretch, **fields)

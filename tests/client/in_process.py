@@ -19,8 +19,8 @@ import trio
 from trio.lowlevel import in_trio_task
 
 from muybridge.testing import FakeTransport
-from muybridge.testing.fake_transport import BrokenOff, FakeReply, Sent
-from muybridge.wire.transport import StreamedReply, Transport, TransportError
+from muybridge.testing.fake_transport import BrokenOff, FakeResponse, Sent
+from muybridge.wire.transport import StreamedResponse, Transport, TransportError
 from muybridge_protocol.emulator import Access, Emulator, MediaState, ServiceRequest, Timing
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 
@@ -182,7 +182,7 @@ class Recording(World):
         return super().answer(request, authorization)
 
 
-class _Reply(FakeReply):
+class _Reply(FakeResponse):
     def _piece_of(self, body: bytes) -> int:
         return max(100, len(body) // 100)
 
@@ -196,7 +196,7 @@ class InProcessTransport(FakeTransport):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> FakeReply:
+    ) -> FakeResponse:
         if timeout < 0:
             raise ValueError("an exchange began after its deadline")
         return _Reply(self._answer, Sent(request, timeout, authorization))
@@ -243,7 +243,7 @@ class AsyncFace:
 class _AsyncReply:
     def __init__(
         self,
-        context: AbstractContextManager[StreamedReply],
+        context: AbstractContextManager[StreamedResponse],
         connecting: float,
         replying: float,
         *,

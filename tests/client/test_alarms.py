@@ -25,7 +25,7 @@ from transport.scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -40,7 +40,7 @@ from .requests_made import image
 pytestmark = posix
 
 RECORD = b'{"id": "task-1", "object": "image", "created": 1, "status": "queued"}'
-WHOLE = reply_bytes(200, RECORD)
+WHOLE = response_bytes(200, RECORD)
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -197,16 +197,16 @@ def test_delete(
 def test_download(make_client: MakeClient, tmp_path: Path, error: BaseException) -> None:
     """It ends a download as itself, and the next one resumes what was saved."""
     body = bytes(range(256)) * 8
-    head = reply_bytes(200, body, etag='"horse"')[: -len(body)]
+    head = response_bytes(200, body, etag='"horse"')[: -len(body)]
 
     def rest(peer: Peer) -> None:
         asked = re.search(rb"Range: bytes=([0-9]+)-", peer.read_head(), re.IGNORECASE)
         if asked is None:  # the signal came before anything was saved
-            peer.send(reply_bytes(200, body, etag='"horse"'))
+            peer.send(response_bytes(200, body, etag='"horse"'))
         else:
             begin = int(asked[1])
             place = f"bytes {begin}-{len(body) - 1}/{len(body)}"
-            peer.send(reply_bytes(206, body[begin:], etag='"horse"', content_range=place))
+            peer.send(response_bytes(206, body[begin:], etag='"horse"', content_range=place))
         peer.hang()
 
     first = [read_request, send(head + body[:1000]), alarm, send(body[1000:1001]), hang]

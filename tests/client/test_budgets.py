@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -210,11 +211,13 @@ def test_ambiguous_stays_spent(
     """A request that may have been accepted stays spent until a person decides."""
     client = make_client(world, budget=Budget(creates=1), store=place)
     world.instead.append(answer)
-    with pytest.raises(CreateAmbiguous):
+    with pytest.raises(CreateAmbiguous) as caught:
         client.create(image())
     with pytest.raises(OverBudget):
         client.create(image())
     [bought] = purchases_at(place)
+    assert [one.purchase for one in caught.value.remedies if one.purchase] == [bought.key]
+    assert bought.key in str(caught.value)
     assert bought.state is State.AMBIGUOUS
     assert bought.reason
     decide(place, bought.key, Choice.RELEASE)
@@ -227,9 +230,10 @@ def test_an_ambiguous_text_request(
 ) -> None:
     """A text request that may have been charged is ambiguous, and the store says why."""
     world.instead.append(LOST)
-    with pytest.raises(TextAmbiguous):
+    with pytest.raises(TextAmbiguous) as caught:
         PAYING[way][0](make_client(world, store=place))
     [bought] = purchases_at(place)
+    assert re.search(rf"o decide: muybridge decide .*{bought.key}", str(caught.value))
     assert bought.state is State.AMBIGUOUS
     assert bought.reason
 
@@ -437,6 +441,14 @@ def test_run_all_goes_on(make_client: MakeClient, world: World, place: str) -> N
     assert sum(outcome.result is not None for outcome in outcomes) == 3
     assert all(isinstance(one.error, OverBudget) for one in outcomes if one.result is None)
     assert len(world.posts) == 3
+
+
+def test_an_ambiguous_outcome_of_a_run(make_client: MakeClient, world: World, place: str) -> None:
+    """In a run, an outcome that nobody knows names its purchase."""
+    world.instead.append(LOST)
+    [outcome] = run_all(make_client(world, store=place), [image()])
+    [bought] = purchases_at(place)
+    assert re.search(rf"o decide: muybridge decide .*{bought.key}", str(outcome.error))
 
 
 @paying

@@ -22,7 +22,7 @@ from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.operations.inspect import LIMIT
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 from .drivers import MakeClient
 from .in_process import KEY
@@ -51,16 +51,16 @@ def ranges(data: bytes) -> Respond:
         assert found is not None
         first, last = int(found[1]), min(int(found[2]), len(data) - 1)
         if first >= len(data):
-            return reply_bytes(416, b"", content_range=f"bytes */{len(data)}")
+            return response_bytes(416, b"", content_range=f"bytes */{len(data)}")
         told = f"bytes {first}-{last}/{len(data)}"
-        return reply_bytes(206, data[first : last + 1], content_range=told)
+        return response_bytes(206, data[first : last + 1], content_range=told)
 
     return respond
 
 
 def whole(data: bytes) -> Respond:
     """Return what serves *data* as a server does that knows no ranges."""
-    return lambda _: reply_bytes(200, data)
+    return lambda _: response_bytes(200, data)
 
 
 def serving(respond: Respond, **options: Any) -> ScriptedServer:
@@ -298,7 +298,7 @@ def test_a_redirect_is_followed(make_client: MakeClient) -> None:
 
     def respond(request: bytes) -> bytes:
         if request.startswith(b"GET /a "):
-            return reply_bytes(302, b"", location="/b")
+            return response_bytes(302, b"", location="/b")
         return ranges(MEDIA["mp4, long"]())(request)
 
     with serving(respond) as server:

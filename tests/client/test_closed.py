@@ -14,6 +14,7 @@ from .requests_made import image
 
 CALLS: dict[str, Callable[[AnyClient, Path], object]] = {
     "create": lambda client, _: client.create(image()),
+    "create_once": lambda client, _: client.create_once("order 1", image()),
     "get": lambda client, _: client.get("task-1"),
     "wait": lambda client, _: client.wait("task-1"),
     "watch": lambda client, _: next(iter(client.watch("task-1"))),

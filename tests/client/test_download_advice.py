@@ -13,7 +13,7 @@ import pytest
 
 from muybridge import DownloadFailed, LinkExpired
 from muybridge_protocol.records.tasks import Result, Status
-from transport.scripted_server import ScriptedServer, reply_bytes, serve
+from transport.scripted_server import ScriptedServer, response_bytes, serve
 
 from .drivers import AnyClient, MakeClient
 from .film import MEDIA, Film
@@ -67,7 +67,7 @@ def test_resuming_is_promised_only_for_a_part_that_is_kept(
 
 def test_a_part_without_a_validator(make_client: MakeClient, tmp_path: Path) -> None:
     """If the server does not identify the file, a later download starts over, and none is told."""
-    cut = reply_bytes(200, MEDIA, content_type="video/mp4")[:-20]
+    cut = response_bytes(200, MEDIA, content_type="video/mp4")[:-20]
     with ScriptedServer(lambda peer: (peer.read_request(), peer.send(cut))) as server:
         client = make_client(server.url)
         error = failure(lambda: client.download(f"{server.url}/a.mp4", tmp_path / "a.mp4"))
@@ -142,7 +142,11 @@ def test_a_fresh_link_that_does_not_work(make_client: MakeClient, tmp_path: Path
         url = f"{server.url}/a.mp4"
         fresh = {"id": "task-1", "status": "completed", "video_url": url}
         film.instead.extend(
-            [reply_bytes(404), reply_bytes(200, json.dumps(fresh).encode()), reply_bytes(404)]
+            [
+                response_bytes(404),
+                response_bytes(200, json.dumps(fresh).encode()),
+                response_bytes(404),
+            ]
         )
         old = Result(id="task-1", status=Status.COMPLETED, video_url=url)
         client = make_client(server.url)

@@ -18,12 +18,12 @@ import pytest
 from muybridge import DownloadFailed, InvalidAddress, LinkExpired
 from muybridge.files.saving import PartFile, SaveTarget
 from muybridge.testing import FakeTransport
-from muybridge.wire.transport import StreamedReply, Transport, TransportError
+from muybridge.wire.transport import StreamedResponse, Transport, TransportError
 from muybridge_protocol.events import DownloadProgress, Event
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations.download import Part
 from muybridge_protocol.records.tasks import Result, Status, Task
-from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes, serve
+from transport.scripted_server import Peer, ScriptedServer, in_turn, response_bytes, serve
 
 from .children import downloading
 from .drivers import MakeClient
@@ -62,7 +62,7 @@ def test_whole(make_client: MakeClient, tmp_path: Path) -> None:
 def test_nothing_but_the_request(make_client: MakeClient, tmp_path: Path) -> None:
     """A download carries no key and no cookie, though the server sets one on the way."""
     film = Film()
-    film.instead.append(reply_bytes(302, b"", location="/b", set_cookie="a=b; Path=/"))
+    film.instead.append(response_bytes(302, b"", location="/b", set_cookie="a=b; Path=/"))
     with ScriptedServer(film) as server:
         make_client(server.url).download(f"{server.url}/a", tmp_path)
         received = server.received.lower()
@@ -81,7 +81,7 @@ class BreaksWhenLeft:
     @contextmanager
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with self._inner.stream(request, timeout=timeout, authorization=authorization) as reply:
             yield reply
         failure = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.RESET)
@@ -228,7 +228,7 @@ def test_changed_and_the_server_does_not_care(make_client: MakeClient, tmp_path:
     changed = MEDIA[:100] + OTHER[100:] + MEDIA[len(OTHER) :]
     film = Film(changed, etag='"v2"')
     stretch = f"bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"
-    film.instead.append(reply_bytes(206, changed[300:], content_range=stretch, etag='"v2"'))
+    film.instead.append(response_bytes(206, changed[300:], content_range=stretch, etag='"v2"'))
     with ScriptedServer(film) as server:
         broken_off(make_client, server, target)
         make_client(server.url).download(f"{server.url}/film.mp4", target)
@@ -278,7 +278,9 @@ def test_a_date_as_a_validator(make_client: MakeClient, tmp_path: Path) -> None:
     for there, saved, asked in ((MEDIA, dates[0], 2), (ALIKE, dates[1], 3)):
         film = Film(there, etag=None, cuts=(0,))
         film.instead.append(
-            reply_bytes(200, MEDIA[:300], content_length=str(size), last_modified=dates[0], **times)
+            response_bytes(
+                200, MEDIA[:300], content_length=str(size), last_modified=dates[0], **times
+            )
         )
 
         def script(peer: Peer, film: Film = film, saved: str = saved, there: bytes = there) -> None:
@@ -287,11 +289,13 @@ def test_a_date_as_a_validator(make_client: MakeClient, tmp_path: Path) -> None:
                 peer.send(film.instead.popleft())
                 return
             if film.ranges[-1] is None:
-                peer.send(reply_bytes(200, there))
+                peer.send(response_bytes(200, there))
                 return
             stretch = f"bytes 300-{size - 1}/{size}"
             peer.send(
-                reply_bytes(206, there[300:], content_range=stretch, last_modified=saved, **times)
+                response_bytes(
+                    206, there[300:], content_range=stretch, last_modified=saved, **times
+                )
             )
 
         with ScriptedServer(script) as server:
@@ -308,7 +312,7 @@ def test_a_result_that_its_store_has_encoded(
 ) -> None:
     """A result that its store labels as encoded is decoded, and starts over if it is cut off."""
     packed = gzip.compress(MEDIA) if coding == "gzip" else zlib.compress(MEDIA)
-    whole = reply_bytes(200, packed, content_encoding=coding, etag='"v1"')
+    whole = response_bytes(200, packed, content_encoding=coding, etag='"v1"')
     film = Film()
     film.instead.extend([whole, whole])
 
@@ -330,8 +334,8 @@ def test_a_label_that_is_no_coding(make_client: MakeClient, tmp_path: Path, labe
     fields = {"content_encoding": label, "etag": '"v1"'}
     replies = deque(
         [
-            reply_bytes(200, MEDIA, **fields)[: 300 - len(MEDIA)],
-            reply_bytes(206, MEDIA[300:], content_range=stretch, **fields),
+            response_bytes(200, MEDIA, **fields)[: 300 - len(MEDIA)],
+            response_bytes(206, MEDIA[300:], content_range=stretch, **fields),
         ]
     )
 
@@ -386,15 +390,17 @@ def test_no_validator(make_client: MakeClient, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        reply_bytes(200, MEDIA, etag='"v1"'),
-        reply_bytes(206, MEDIA[200:], content_range=f"bytes 200-{len(MEDIA) - 1}/{len(MEDIA)}"),
-        reply_bytes(206, MEDIA[301:], content_range=f"bytes 301-{len(MEDIA) - 1}/{len(MEDIA)}"),
-        reply_bytes(206, MEDIA[300:], content_range=f"bytes 300-{len(MEDIA) - 1}/9999"),
-        reply_bytes(206, MEDIA[300:400], content_range=f"bytes 300-399/{len(MEDIA)}"),
-        reply_bytes(206, MEDIA[300:400], content_range=f"bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"),
-        reply_bytes(206, MEDIA[300:], content_range="bytes x"),
-        reply_bytes(206, MEDIA[300:]),
-        reply_bytes(416, b""),
+        response_bytes(200, MEDIA, etag='"v1"'),
+        response_bytes(206, MEDIA[200:], content_range=f"bytes 200-{len(MEDIA) - 1}/{len(MEDIA)}"),
+        response_bytes(206, MEDIA[301:], content_range=f"bytes 301-{len(MEDIA) - 1}/{len(MEDIA)}"),
+        response_bytes(206, MEDIA[300:], content_range=f"bytes 300-{len(MEDIA) - 1}/9999"),
+        response_bytes(206, MEDIA[300:400], content_range=f"bytes 300-399/{len(MEDIA)}"),
+        response_bytes(
+            206, MEDIA[300:400], content_range=f"bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"
+        ),
+        response_bytes(206, MEDIA[300:], content_range="bytes x"),
+        response_bytes(206, MEDIA[300:]),
+        response_bytes(416, b""),
     ],
     ids=["200", "before", "behind", "total", "middle", "short", "junk", "none", "416"],
 )  # fmt: skip
@@ -452,7 +458,7 @@ def test_paths_that_no_rule_allows(
     """A link with characters that URLs must not have is followed, and its signature is kept."""
     film = Film()
     with ScriptedServer(film) as server:
-        film.instead.append(reply_bytes(302, b"", location=path.encode().decode("latin-1")))
+        film.instead.append(response_bytes(302, b"", location=path.encode().decode("latin-1")))
         client = make_client(server.url)
         client.download(f"{server.url}/film.mp4", tmp_path / "a.mp4")
         client.download(f"{server.url}{path}", tmp_path / "b.mp4")
@@ -482,8 +488,8 @@ def test_redirects(make_client: MakeClient, tmp_path: Path, hops: int) -> None:
     target, film = Film(), Film()
     with ScriptedServer(target) as last, ScriptedServer(film) as server:
         for hop in range(hops - 1):
-            film.instead.append(reply_bytes(307, b"", location=f"/hop/{hop}"))
-        film.instead.append(reply_bytes(302, b"", location=f"{last.url}/b.mp4"))
+            film.instead.append(response_bytes(307, b"", location=f"/hop/{hop}"))
+        film.instead.append(response_bytes(302, b"", location=f"{last.url}/b.mp4"))
         path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
     assert path.read_bytes() == MEDIA
     assert len(film.asked) == hops
@@ -549,7 +555,7 @@ def test_too_large(make_client: MakeClient, tmp_path: Path) -> None:
 
 def test_too_large_by_its_word(make_client: MakeClient, tmp_path: Path) -> None:
     """A file that declares more than 4 GiB is rejected, unless the caller has no limit."""
-    huge = reply_bytes(200, MEDIA, content_length=str(5 * 1024**3), content_type="video/mp4")
+    huge = response_bytes(200, MEDIA, content_length=str(5 * 1024**3), content_type="video/mp4")
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -597,7 +603,9 @@ def test_a_fresh_link(make_client: MakeClient, tmp_path: Path, status: int) -> N
     film = Film()
     with ScriptedServer(film) as server:
         fresh = {"id": "task-1", "status": "completed", "video_url": f"{server.url}/fresh.mp4"}
-        film.instead.extend([reply_bytes(status), reply_bytes(200, json.dumps(fresh).encode())])
+        film.instead.extend(
+            [response_bytes(status), response_bytes(200, json.dumps(fresh).encode())]
+        )
         old = Result(id="task-1", status=Status.COMPLETED, video_url=f"{server.url}/old.mp4")
         path = make_client(server.url).download(old, tmp_path)
     assert path == tmp_path / "task-1.mp4"
@@ -615,7 +623,11 @@ def test_fresh_links_are_asked_for_once(make_client: MakeClient, tmp_path: Path)
         url = f"{server.url}/fresh.mp4"
         fresh = {"id": "task-1", "status": "completed", "video_url": url}
         film.instead.extend(
-            [reply_bytes(404), reply_bytes(200, json.dumps(fresh).encode()), reply_bytes(404)]
+            [
+                response_bytes(404),
+                response_bytes(200, json.dumps(fresh).encode()),
+                response_bytes(404),
+            ]
         )
         old = Result(id="task-1", status=Status.COMPLETED, video_url=url)
         with pytest.raises(LinkExpired) as caught:

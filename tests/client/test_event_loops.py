@@ -17,14 +17,14 @@ from transport.scripted_server import (
     ScriptedServer,
     hang,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
 )
 
 from .in_process import KEY
 from .requests_made import image
 
-CREATED = reply_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}')
+CREATED = response_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}')
 
 
 def client_of(url: str, listen: Callable[[Task], None]) -> AsyncClient:

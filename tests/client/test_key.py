@@ -34,7 +34,7 @@ from transport.scripted_server import (
     in_turn,
     read_request,
     reply,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -192,7 +192,7 @@ def test_echoes_that_break_off(make_client: MakeClient, cut: int) -> None:
 
     def script(peer: Peer) -> None:
         peer.read_request()
-        whole = reply_bytes(500, b"bad key " + KEY.encode(), x_key=KEY)
+        whole = response_bytes(500, b"bad key " + KEY.encode(), x_key=KEY)
         peer.send(whole[:-cut])
 
     with ScriptedServer(script) as server, pytest.raises(MuybridgeError) as caught:
@@ -208,8 +208,8 @@ def test_echoes_that_break_off(make_client: MakeClient, cut: int) -> None:
         [read_request],
         [read_request, send(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")],
         [read_request, send(b"SSH-2.0\r\n\r\n")],
-        [read_request, send(reply_bytes(200, CREATED, content_encoding="gzip"))],
-        [read_request, send(reply_bytes(200, CREATED)[:-1])],
+        [read_request, send(response_bytes(200, CREATED, content_encoding="gzip"))],
+        [read_request, send(response_bytes(200, CREATED)[:-1])],
     ],
     ids=["hang", "close", "length", "ssh", "gzip", "cut"],
 )

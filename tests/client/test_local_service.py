@@ -10,6 +10,7 @@ import pytest
 from muybridge import ImgaRequest, Refused, TaskCancelled, TaskFailed, Unauthorized, Unlisted
 from muybridge.clock import SystemClock
 from muybridge.local import LocalService
+from muybridge.testing import SkippingClock
 from muybridge_protocol.emulator import CANCEL
 from muybridge_protocol.records.tasks import Status, Task
 
@@ -97,3 +98,25 @@ def test_wrong_key(make_client: MakeClient, service: LocalService) -> None:
     with pytest.raises(Unauthorized, match="MUYBRIDGE_API_KEY"):
         client.run(image())
     assert not told
+
+
+class Pauses(SkippingClock):
+    """A clock that skips what is to be slept, and notes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        super().sleep(seconds)
+
+
+def test_the_pace_of_a_local_service(make_client: MakeClient, service: LocalService) -> None:
+    """A client polls a service on this machine soon, unasked, and the interval then grows."""
+    clock = Pauses()
+    slow = ImgaRequest(model="imga", prompt="a horse [slow:100]")
+    client = make_client(service.base_url, api_key=service.api_key, clock=clock)
+    assert client.run(slow, timeout=None).status is Status.COMPLETED
+    assert 0 < clock.slept[0] <= 0.1
+    assert max(clock.slept) <= 5 + 1e-6

@@ -29,7 +29,12 @@ CALLS: list[tuple[str, list[Any], str, str]] = [
     ("run", [REQUEST], "concurrency", OF_CALL.format("run_all", "concurrency")),
     ("run", [REQUEST], "time_out", r"did you mean timeout\? Nothing was sent\."),
     ("run", ["imga"], "prompt", OF_REQUEST.format("prompt")),
-    ("run", [REQUEST], "webhook", r"use request, fields, timeout, on_update\. Nothing was sent\."),
+    (
+        "run",
+        [REQUEST],
+        "webhook",
+        r"use request, fields, timeout, on_update, tags\. Nothing was sent\.",
+    ),
     ("create", [REQUEST], "timeout", OF_CLIENT.format("timeout")),
     ("create", [REQUEST], "on_update", OF_CALL.format("run", "on_update")),
     ("create", ["imga"], "model", OF_REQUEST.format("model")),
@@ -43,7 +48,7 @@ CALLS: list[tuple[str, list[Any], str, str]] = [
     ("read", ["task-1"], "path", OF_CALL.format("save", "path")),
     ("check", [REQUEST], "prices", OF_CLIENT.format("prices")),
     ("delete_asset", ["asset-1"], "timeout", OF_CLIENT.format("timeout")),
-    ("call", ["GET", "/v1/x"], "body", r"use method, path, json\. Nothing was sent\."),
+    ("call", ["GET", "/v1/x"], "body", r"use method, path, json, tags\. Nothing was sent\."),
     ("chat_completions", [{}], "budget", OF_CLIENT.format("budget")),
     *((call, [], "model", OF_BODY.format(call)) for call in BODIES),
 ]

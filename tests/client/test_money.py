@@ -22,8 +22,8 @@ from transport.scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -34,7 +34,7 @@ from .requests_made import image
 
 TASK = {"id": "task-1", "object": "imga", "created": 1, "model": "imga", "status": "queued"}
 CREATED = json.dumps(TASK).encode()
-WHOLE = reply_bytes(200, CREATED, content_type="application/json")
+WHOLE = response_bytes(200, CREATED, content_type="application/json")
 ID_KNOWN = WHOLE.index(b'"task-1"') + len(b'"task-1"')
 """Bytes of the reply after which its id has arrived."""
 
@@ -92,7 +92,7 @@ def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, end: str) -> N
 def test_an_id_far_behind(make_client: MakeClient, coding: str) -> None:
     """An id that arrived late in a response that is cut off is reported."""
     body = b'{"pad": "%s", %s' % (b"x" * 300_000, CREATED[1:-1])
-    whole = reply_bytes(200, body + b"}", content_type="application/json")
+    whole = response_bytes(200, body + b"}", content_type="application/json")
     if coding == "chunked":
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         whole = head + b"%x\r\n%s\r\n" % (len(body), body) + b"0"
@@ -108,7 +108,7 @@ def test_an_id_in_a_reply_that_is_too_large(make_client: MakeClient) -> None:
     """An id that arrived before a response exceeded the limit is reported."""
     body = b'{"pad": "%s", %s, "rest": "' % (b"x" * 1_000_000, CREATED[1:-1])
     body += b"y" * 8 * 2**20
-    with ScriptedServer([read_request, send(reply_bytes(200, body))]) as server:
+    with ScriptedServer([read_request, send(response_bytes(200, body))]) as server:
         error = ambiguous(make_client(server.url))
         assert server.posts == 1
     assert error.failure is not None
@@ -126,7 +126,7 @@ OPERATIONS = ("get", "delete_asset", "call GET", "call POST")
 def test_every_byte_of_every_operation(make_client: MakeClient, operation: str, end: str) -> None:
     """Wherever a response is cut off, what costs money is sent once, and the rest ends well."""
     body = b'{"code": "0"}' if operation == "delete_asset" else CREATED
-    whole = reply_bytes(200, body)
+    whole = response_bytes(200, body)
     broken: set[int] = set()
     cut = 0
 
@@ -328,7 +328,7 @@ def test_idle_connection_closed_by_the_server(make_client: MakeClient) -> None:
 
     def query_and_close(peer: Peer) -> None:
         peer.read_request()
-        peer.send(reply_bytes(200, result))
+        peer.send(response_bytes(200, result))
         peer.close()
         closed.set()
 
@@ -344,7 +344,7 @@ def test_idle_connection_closed_by_the_server(make_client: MakeClient) -> None:
 def test_a_second_reply_nobody_asked_for(make_client: MakeClient, late: bool) -> None:  # noqa: FBT001  a case
     """An unsolicited response is never taken for the response to the next request."""
     asked, sent = threading.Event(), threading.Event()
-    second = reply_bytes(200, CREATED.replace(b"task-1", b"task-2"))
+    second = response_bytes(200, CREATED.replace(b"task-1", b"task-2"))
 
     def twice(peer: Peer) -> None:
         peer.read_request()
@@ -382,7 +382,7 @@ def test_refused_by_a_record(make_client: MakeClient) -> None:
 @pytest.mark.parametrize("status", [200, 500])
 def test_call_pays_once(make_client: MakeClient, status: int) -> None:
     """A POST to any endpoint is sent once, however its response is cut off."""
-    with ScriptedServer([read_request, send(reply_bytes(status, CREATED)[:-1])]) as server:
+    with ScriptedServer([read_request, send(response_bytes(status, CREATED)[:-1])]) as server:
         with pytest.raises(CreateAmbiguous) as caught:
             make_client(server.url).call("POST", "/v1/any", {"prompt": "x"})
         assert server.posts == 1

@@ -41,7 +41,7 @@ from muybridge_protocol.observations import (
     ResponseReceived,
 )
 from muybridge_protocol.records.tasks import Result, Task
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 from .answers import CHUNKS, MODEL, PROMPT, STREAM, answering, spend
 from .drivers import AnyClient, MakeClient
@@ -280,7 +280,7 @@ def test_a_call_that_is_broken_off(
 def test_a_download_that_goes_on(make_client: MakeClient, tmp_path: Path, heard: Heard) -> None:
     """Each stretch of a resumed download reports its own bytes, and the end those of the file."""
     film = Film(cuts=(300,))
-    film.instead.append(reply_bytes(302, b"", location="/b?signed"))
+    film.instead.append(response_bytes(302, b"", location="/b?signed"))
     with ScriptedServer(film) as server:
         client = make_client(server.url, on_event=heard)
         client.download(f"{server.url}/a", tmp_path / "film.mp4")

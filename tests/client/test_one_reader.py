@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muybridge.testing.conformance.event_loops import CancelledAt
-from muybridge.testing.fake_transport import FakeReply
+from muybridge.testing.fake_transport import FakeResponse
 from muybridge_protocol.http import HttpRequest
 
 from .answers import ASKED, MODEL, PROMPT, STREAMS
@@ -59,7 +59,7 @@ class Watched(InProcessTransport):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> FakeReply:
+    ) -> FakeResponse:
         reply = super().stream(request, timeout=timeout, authorization=authorization)
         pieces = reply.pieces
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,19 @@ def test_another_server_on_this_machine(service: LocalService, make_client: Make
         assert refused.status == 400
         assert b"is not a public address" in refused.body
     assert service.emulator.task_count == made
+
+
+def test_every_problem_at_once(make_client: MakeClient, world: World) -> None:
+    """A link to this machine does not hide what else became wrong since the request was made."""
+    client = make_client(world)
+    for request in needing_public("http://127.0.0.1:9/a.png"):
+        changed = type(request).from_dict({**request.to_dict(), "extra": {"seed": {}}})
+        deep: Any = changed.extra["seed"]
+        deep["x"] = {1}
+        with pytest.raises(InvalidRequest) as caught:
+            client.create(changed)
+        assert {problem.rule for problem in caught.value.problems} == {"media_url", "json"}
+    assert world.seen == []
 
 
 @pytest.mark.parametrize(

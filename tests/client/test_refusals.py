@@ -17,7 +17,7 @@ from muybridge.testing.certificates import server_context
 from muybridge.testing.conformance.calling import authority
 from muybridge_protocol.delivery import THROTTLED_TRIES
 from tables import table
-from transport.scripted_server import ScriptedServer, reply_bytes
+from transport.scripted_server import ScriptedServer, response_bytes
 
 from .drivers import TRANSPORTS, AnyClient, MakeClient
 from .requests_made import image
@@ -49,16 +49,16 @@ def driver(request: pytest.FixtureRequest) -> str:
     return name
 
 
-CREATED = reply_bytes(200, written(TASK))
+CREATED = response_bytes(200, written(TASK))
 FOLLOWED = {
-    "counted": reply_bytes(429, written(NO)) + CREATED,
-    "closing": reply_bytes(429, written(NO), connection="close") + CREATED,
-    "empty": reply_bytes(429, b"") + CREATED,
+    "counted": response_bytes(429, written(NO)) + CREATED,
+    "closing": response_bytes(429, written(NO), connection="close") + CREATED,
+    "empty": response_bytes(429, b"") + CREATED,
     "chunked": chunked(429, written(NO)[:9], written(NO)[9:]) + CREATED,
     "both chunked": chunked(429, written(NO)) + chunked(200, written(TASK)),
-    "informed": b"HTTP/1.1 100 Continue\r\n\r\n" + reply_bytes(429, written(NO)) + CREATED,
-    "refused": reply_bytes(400, written(NO)) + CREATED,
-    "large": reply_bytes(429, b'{"error":"%s"}' % (b"x" * 20_000)) + CREATED,
+    "informed": b"HTTP/1.1 100 Continue\r\n\r\n" + response_bytes(429, written(NO)) + CREATED,
+    "refused": response_bytes(400, written(NO)) + CREATED,
+    "large": response_bytes(429, b'{"error":"%s"}' % (b"x" * 20_000)) + CREATED,
     "by a record": chunked(429, written(NO)) + written(TASK),
 }
 
@@ -83,10 +83,10 @@ def test_a_refusal_with_a_response_behind_it_over_tls(
         check(make_client(server.url), server)
 
 
-@pytest.mark.parametrize("behind", [reply_bytes(429, written(NO)), b"\r\n", b"?"])
+@pytest.mark.parametrize("behind", [response_bytes(429, written(NO)), b"\r\n", b"?"])
 def test_a_refusal_with_anything_behind_it(make_client: MakeClient, behind: bytes) -> None:
     """What follows a refusal need not be read: it makes the refusal ambiguous."""
-    with ScriptedServer(answering(reply_bytes(429, written(NO)) + behind)) as server:
+    with ScriptedServer(answering(response_bytes(429, written(NO)) + behind)) as server:
         with pytest.raises(muybridge.CreateAmbiguous) as caught:
             make_client(server.url).create(image())
         assert server.posts == 1
@@ -96,7 +96,7 @@ def test_a_refusal_with_anything_behind_it(make_client: MakeClient, behind: byte
 
 def test_an_accepted_create_with_a_response_behind_it(make_client: MakeClient) -> None:
     """What follows the response that accepts a create does not undo it."""
-    with ScriptedServer(answering(CREATED + reply_bytes(429, written(NO)))) as server:
+    with ScriptedServer(answering(CREATED + response_bytes(429, written(NO)))) as server:
         assert make_client(server.url).create(image()).id == "t1"
         assert server.posts == 1
 
@@ -164,7 +164,7 @@ HOLDING = {
 @table("name", HOLDING)
 def test_a_refusal_that_holds_a_task(make_client: MakeClient, name: str, status: int) -> None:
     """A refusal that holds a task in any encoding, under any name, is ambiguous, with its id."""
-    with ScriptedServer(answering(reply_bytes(status, HOLDING[name]))) as server:
+    with ScriptedServer(answering(response_bytes(status, HOLDING[name]))) as server:
         check(make_client(server.url), server)
 
 
@@ -213,7 +213,7 @@ REFUSALS = {
 @table("name", REFUSALS)
 def test_a_refusal_as_services_word_it(make_client: MakeClient, name: str) -> None:
     """An error of a service is a refusal, whatever ids it has: a 429 is tried again."""
-    with ScriptedServer(answering(reply_bytes(429, written(REFUSALS[name])))) as server:
+    with ScriptedServer(answering(response_bytes(429, written(REFUSALS[name])))) as server:
         with pytest.raises(muybridge.RateLimited):
             make_client(server.url).create(image())
         assert server.posts == THROTTLED_TRIES

@@ -38,7 +38,7 @@ from transport.scripted_server import (
     closed_port,
     hang,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -64,7 +64,7 @@ def test_many_threads(make_client: MakeClient, driver: str) -> None:
             posted = peer.read_request().startswith(b"POST")
             number = next(numbers) if posted else 0
             record = {"id": f"task-{number}", "status": "queued", "created": 1}
-            peer.send(reply_bytes(200, json.dumps(record).encode()))
+            peer.send(response_bytes(200, json.dumps(record).encode()))
 
     with ScriptedServer(script) as server:
         client = make_client(server.url)
@@ -103,7 +103,7 @@ def test_use_after_closing(make_client: MakeClient) -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc")
 def test_no_descriptor_leaks(make_client: MakeClient, tmp_path: Path) -> None:
     """However often things go wrong, no file and no connection stays open."""
-    half = [read_request, send(reply_bytes(200, RESULT)[:-1])]
+    half = [read_request, send(response_bytes(200, RESULT)[:-1])]
     for script in (half, serve(500), serve(200, b"<html>", content_type="video/mp4")):
         with ScriptedServer(script) as server:
             client = make_client(server.url)
@@ -166,12 +166,12 @@ def test_deadlines(make_client: MakeClient, tmp_path: Path, script: Step | list[
 def bomb() -> bytes:
     """Return a response of 100 kB that is 100 MiB of JSON."""
     packed = gzip.compress(b'{"id": "task-1", "x": "' + b"0" * (100 * 1024**2) + b'"}', 9)
-    return reply_bytes(200, packed, content_encoding="gzip")
+    return response_bytes(200, packed, content_encoding="gzip")
 
 
 def huge() -> bytes:
     """Return a response of 9 MiB."""
-    return reply_bytes(200, b'{"id": "task-1", "x": "' + b"0" * (9 * 1024**2) + b'"}')
+    return response_bytes(200, b'{"id": "task-1", "x": "' + b"0" * (9 * 1024**2) + b'"}')
 
 
 @pytest.mark.parametrize("make", [huge, bomb])

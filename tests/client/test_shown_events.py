@@ -121,6 +121,7 @@ PLACES = {
         in_a_batch,
         {
             **dict.fromkeys((*REQUESTS, "CallBegan", "CallEnded"), "not about the item"),
+            "Expected": "a batch does not ask its store",
             **dict.fromkeys(("Submitted", "Ambiguous"), "once the store has it"),
             "DownloadProgress": "there are thousands",
         },
@@ -133,7 +134,7 @@ PLACES = {
             **dict.fromkeys(
                 ("ResponseBegan", "ResponseReceived", "ExchangeFailed"), "of a create, too"
             ),
-            **dict.fromkeys(("CallBegan", "CallEnded"), "nothing is under way"),
+            **dict.fromkeys(("CallBegan", "CallEnded", "Expected"), "nothing is under way"),
         },
     ),
     "how a command ends": Place(
@@ -142,7 +143,7 @@ PLACES = {
         {
             **dict.fromkeys(("Submitted", "Polled"), "the invocation learns of the task"),
             **dict.fromkeys(("WillRetry", "ServiceSilent", "Throttled"), "the work continues"),
-            **dict.fromkeys(("CallBegan", "CallEnded"), "nothing is sent"),
+            **dict.fromkeys(("CallBegan", "CallEnded", "Expected"), "nothing is sent"),
             **dict.fromkeys(("ResponseBegan", "DownloadProgress"), "not the end of an exchange"),
         },
     ),

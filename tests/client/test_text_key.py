@@ -20,7 +20,7 @@ from transport.scripted_server import (
     Step,
     hang,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -174,7 +174,7 @@ def test_echoes_that_break_off(make_client: MakeClient, cut: int, end: bytes) ->
         [read_request, hang],
         [read_request],
         [read_request, send(b"SSH-2.0\r\n\r\n")],
-        [read_request, send(reply_bytes(200, b"{", content_encoding="gzip"))],
+        [read_request, send(response_bytes(200, b"{", content_encoding="gzip"))],
         [read_request, send(HEAD + part(EVENTS[0]) + b"zzz\r\n")],
         streaming(b"data: {\n\n"),
         streaming(event(17)),

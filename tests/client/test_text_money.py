@@ -37,8 +37,8 @@ from transport.scripted_server import (
     in_turn,
     read_request,
     reply,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -112,7 +112,7 @@ def test_lost_while_sending(make_client: MakeClient) -> None:
 def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, method: str) -> None:
     """Wherever the response is cut off, the request is sent once, and open or cut off."""
     step = 1 if method in PLAIN else 3
-    whole = reply_bytes(200, ANSWER) if method in PLAIN else STREAM
+    whole = response_bytes(200, ANSWER) if method in PLAIN else STREAM
     head = whole.index(b"\r\n\r\n") + 4
 
     def script(peer: Peer) -> None:
@@ -321,7 +321,7 @@ def test_idle_connection_closed_by_the_server(make_client: MakeClient, method: s
 
     def query_and_close(peer: Peer) -> None:
         peer.read_request()
-        peer.send(reply_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}'))
+        peer.send(response_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}'))
         peer.close()
         closed.set()
 

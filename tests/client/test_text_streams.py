@@ -19,8 +19,8 @@ from transport.scripted_server import (
     Step,
     in_turn,
     read_request,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -229,7 +229,7 @@ CUTS: dict[str, tuple[Any, str]] = {
     "after a length": (
         [
             read_request,
-            send(reply_bytes(200, b"".join(EVENTS[:2]), content_length="999")),
+            send(response_bytes(200, b"".join(EVENTS[:2]), content_length="999")),
         ],
         "truncated",
     ),

@@ -17,7 +17,7 @@ from muybridge import CreateAmbiguous, TaskFailed, batch
 from muybridge.observability.opentelemetry import Tracing
 from muybridge_protocol.emulator import FAILURES, Timing
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from transport.scripted_server import ScriptedServer, reply_bytes
+from transport.scripted_server import ScriptedServer, response_bytes
 
 from .answers import MODEL, PROMPT, spend
 from .drivers import MakeClient
@@ -166,7 +166,7 @@ def test_errors(
 def test_a_download(make_client: MakeClient, spans: Spans, tmp_path: Path) -> None:
     """A download's requests are named by their method alone, and have no query."""
     film = Film(cuts=(300,))
-    film.instead.append(reply_bytes(302, b"", location="/b?signed"))
+    film.instead.append(response_bytes(302, b"", location="/b?signed"))
     with ScriptedServer(film) as server:
         client = make_client(server.url, on_event=Tracing(spans.provider))
         client.download(f"{server.url}/a?secret", tmp_path / "film.mp4")

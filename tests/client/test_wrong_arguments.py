@@ -141,7 +141,8 @@ METHODS = {
         lambda client, value: run_all(client, [REQUEST], timeout=value), SECONDS, "none"
     ),
     "run_all dedupe": parameter(
-        lambda client, value: run_all(client, [REQUEST], dedupe=value), "dedupe must be True or"
+        lambda client, value: run_all(client, [REQUEST], dedupe=value),
+        "dedupe must be True, False or",
     ),
     "check request": parameter(lambda client, value: client.check(value), REQUESTED, "request"),
     "check files": parameter(
@@ -183,7 +184,7 @@ CONSTRUCTOR = {
     "budget": (r"budget must be a Budget, not .*: write Budget\(creates=3\)", "none"),
     "store": ("store must be a path, 'postgresql://...' or a Store", "name path none"),
     "prices": (r"prices must be a PriceList, not .*: write muybridge.load_prices\(path\)", "none"),
-    "dedupe": ("dedupe must be True or False", ""),
+    "dedupe": ("dedupe must be True, False or", ""),
     "account": ("account must be a string", "name none"),
 }
 

@@ -155,9 +155,7 @@ def sheet(result: Result) -> str:
             accepted(found, 1, "task-17")
         with closing(sqlite3.connect(own_store(Path(folder) / "a"))) as db, db:
             db.execute("UPDATE muybridge_item SET result = ?", (json.dumps(wire_record(result)),))
-        page = batch.status(Path(folder) / "a").sheet
-        assert page is not None
-        return page.read_text("utf-8")
+        return batch.write_sheet(Path(folder) / "a").read_text("utf-8")
 
 
 class Place(NamedTuple):
@@ -223,7 +221,7 @@ PLACES = {
     ),
     "the contact sheet": Place(
         Result,
-        "FACTS in transports/muybridge/batch/sheet/contact_sheet.py",
+        "FACTS in transports/muybridge/batch/results/sheet/figures.py",
         partial(differing, RESULT, sheet),
         {
             "id": "the item has it",

@@ -14,7 +14,7 @@ from muybridge.local.drawing.image import Picture
 from muybridge.local.drawing.soundtrack import SAMPLE_RATE
 from muybridge.local.drawing.video import Film
 from muybridge.local.service import SEEDED_ASSETS
-from muybridge_docs.generated import GENERATED
+from muybridge_docs.generated import GENERATED, without_parts
 from muybridge_protocol.delivery import CREATE, LONGEST_BACKOFF, LONGEST_WAIT, Verdict
 from muybridge_protocol.emulator import FAILURES, REQUEST_BODY_LIMIT, Timing
 from muybridge_protocol.emulator import intake as emulator_intake
@@ -46,7 +46,7 @@ from muybridge_protocol.records.lenient import ERROR_LIMIT, NAME_LIMIT
 from muybridge_protocol.rules.media_urls import LEAST_BASE64
 from muybridge_protocol.rules.values import Between
 from muybridge_protocol.service import is_identifier
-from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import RESPONSE_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
 
 ROOT = Path(__file__).parents[2]
 HOMES = (ROOT / "protocol" / "muybridge_protocol", ROOT / "transports" / "muybridge")
@@ -57,7 +57,7 @@ Row = tuple[str, str, str]
 
 def rows() -> Iterator[Row]:
     """Yield the open question, the choice and its places from each row of the page."""
-    for line in PAGE.splitlines():
+    for line in without_parts(PAGE).splitlines():
         if line.startswith("| ") and not line.startswith(
             ("| what the specification leaves open |", "| --- ")
         ):
@@ -264,7 +264,7 @@ def test_what_the_client_decides() -> None:
     assert f"the {LIMIT:,} tasks" in choice("several waits for one task")
     assert f"the wait is at most {LONGEST_WAIT:g} s" in choice("`next_poll_at` in the far")
     assert f"within {NEWBORN:g} s" in choice("a 404 shortly after")
-    assert f"up to {LONGEST_WAIT:g} s" in choice("a response to a poll with `Retry-Af")
+    assert f"up to {LONGEST_WAIT:g} s" in choice("`Retry-After` on a poll")
     refused = [status for status, is_ in CREATE.statuses.items() if is_ is Verdict.REFUSED]
     told = choice("statuses other than 401 and 403")
     assert told.startswith(", ".join(str(s) for s in refused if s not in (401, 403)))
@@ -277,7 +277,7 @@ def test_what_the_client_decides() -> None:
     assert choice("time of an answer").startswith(
         f"at most {TEXT_TIMEOUT:g} s with all attempts, {SILENCE_LIMIT:g} s without"
     )
-    assert f"at most {REPLY_LIMIT // MEBIBYTE} MiB" in choice("size of an answer")
+    assert f"at most {RESPONSE_LIMIT // MEBIBYTE} MiB" in choice("size of an answer")
     limited = VIDSA.field("duration")
     assert limited is not None
     (between,) = limited.rules

@@ -18,7 +18,7 @@ from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.comparison import comparisons
 from muybridge_docs.delivery_tables import COLUMNS, word
 from muybridge_docs.error_table import errors
-from muybridge_docs.generated import GENERATED, fill, names_in
+from muybridge_docs.generated import GENERATED, fill, names_in, written
 from muybridge_docs.machines import (
     AFTER_CREATE,
     AFTER_POLL,
@@ -30,7 +30,21 @@ from muybridge_docs.machines import (
     walk,
 )
 from muybridge_docs.public_names import MODULES, STABLE, explained, module_reference, public_names
+from muybridge_protocol.delivery import LONGEST_WAIT, THROTTLED_TRIES, UNSENT_TRIES
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.operations.create import CREATE_DEADLINE
+from muybridge_protocol.operations.operation import API_TIMEOUT
+from muybridge_protocol.operations.poll import (
+    GROWTH,
+    NEWBORN,
+    QUERY_TRIES,
+    SILENCE,
+    SILENT_TRIES,
+    SPREAD,
+    UNANSWERED_PACING,
+    UNKNOWN_PACING,
+    UNREADABLE_TRIES,
+)
 from muybridge_protocol.records.tasks import TRANSITIONS
 from muybridge_protocol.text.models import TEXT_MODELS
 
@@ -53,6 +67,13 @@ def test_pages_ask_for_what_there_is() -> None:
     """Each generated part appears on exactly one page, and pages include no unknown parts."""
     asked = [name for page in PAGES for name in names_in(page.read_text(encoding="utf-8"))]
     assert sorted(asked) == sorted(GENERATED)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_can_be_read_in_a_clone(page: Path) -> None:
+    """Pages contain their generated parts as `python -m tests.generators.pages` writes them."""
+    text = page.read_text(encoding="utf-8")
+    assert text == written(text, page.stem), "run python -m tests.generators.pages"
 
 
 def test_a_page_that_asks_for_more_is_refused() -> None:
@@ -255,6 +276,25 @@ def test_a_poll_is_walked_through() -> None:
     assert steps["wrong certificate"].last == "ServiceUnreachable"
     assert "Wait" not in {step.last for step in steps.values()}
     assert all(f">{step.last}</text>" in poll_machine() for step in steps.values())
+
+
+def test_the_rules_of_operations_have_the_numbers_of_the_code() -> None:
+    """The rules beside the tables of outcomes, for those who port, state the code's constants."""
+    page = " ".join((DOCS / "operations.md").read_text(encoding="utf-8").split())
+    for sentence in (
+        f"**Attempts**: {UNSENT_TRIES} in all that send nothing, and {THROTTLED_TRIES} in all",
+        f"says more than {LONGEST_WAIT:g} s, the create ends",
+        f"later than {CREATE_DEADLINE:g} s after the start is not made",
+        f"Each attempt may take {API_TIMEOUT:g} s",
+        f"retried for {NEWBORN:g} s after the task was submitted",
+        f"After {SILENCE:g} s without a valid response",
+        f"but at most {LONGEST_WAIT:g} s from now",
+        f"**A bare id** has {UNKNOWN_PACING.shortest:g} to {UNKNOWN_PACING.longest:g} s.",
+        f"While polls fail, the interval is at least {UNANSWERED_PACING.shortest:g} s",
+        f"and grows up to {UNANSWERED_PACING.longest:g} s.",
+    ):
+        assert sentence in page, sentence
+    assert (UNREADABLE_TRIES, QUERY_TRIES, SILENT_TRIES, GROWTH, SPREAD) == (3, 3, 3, 1.25, 0.25)
 
 
 def test_comparisons_can_be_reproduced() -> None:

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import moments
 import muybridge
-from muybridge_docs.generated import names_in
 from muybridge_protocol.emulator import CANCEL, FAILURES, SLOW, TextMarker
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -55,12 +54,3 @@ def test_every_variable_is_named() -> None:
     authorities: tuple[str, ...] = getattr(*moments.constant("variables that name authorities"))
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", *authorities):
         assert f"`{name}`" in text
-
-
-def test_what_is_made_when_pages_are_built_is_announced() -> None:
-    """A page with generated tables says that a code host does not show them."""
-    for path in DOCS.rglob("*.md"):
-        text = path.read_text(encoding="utf-8")
-        if names_in(text) and path.parent == DOCS:
-            assert "when these pages are built" in " ".join(text.split()), path.name
-    assert "docstrings" in page("reference/index.md")

@@ -352,7 +352,7 @@ def test_fewer_with() -> None:
     for values in ({"a": [1, 2, 3]}, {"a": [1, 2], "b": 1}, {"b": 1}, {"a": "xyz", "b": 1}):
         assert told(rule, values) == []
     assert told(rule, {"a": [1, 2, 3], "b": 1}) == [
-        "items a: there are 3 items beside b; with b use at most 2"
+        "fewer_with a: there are 3 items beside b; with b use at most 2"
     ]
 
 

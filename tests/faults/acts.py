@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from transport.scripted_server import Peer, reply_bytes
+from transport.scripted_server import Peer, response_bytes
 
 from .hostile_server import Act, good_reply
 
@@ -107,7 +107,7 @@ def rewritten(change: Change, status: int = 200, **headers: str) -> Act:
     fields = {"content_type": "application/json", **headers}
 
     def act(peer: Peer) -> None:
-        peer.send(reply_bytes(status, change(body_of(peer)), **fields))
+        peer.send(response_bytes(status, change(body_of(peer)), **fields))
 
     return act
 
@@ -130,7 +130,7 @@ def inserted(text: bytes) -> Change:
 
 def status(code: int, body: bytes = b"<html>no</html>", **headers: str) -> Act:
     """Return what answers with *code*."""
-    return say(reply_bytes(code, body, **headers))
+    return say(response_bytes(code, body, **headers))
 
 
 def plain_end(peer: Peer) -> None:
@@ -143,7 +143,7 @@ def plain_end(peer: Peer) -> None:
 def refuse_early(peer: Peer) -> None:
     """Refuse a request of which only the head has been read."""
     peer.read_head()
-    peer.send(reply_bytes(413, b'{"error": "too large"}', connection="close"))
+    peer.send(response_bytes(413, b'{"error": "too large"}', connection="close"))
     peer.stopping.wait(0.02)
 
 

@@ -16,9 +16,9 @@ import attrs
 import requests
 
 from muybridge.wire.async_transport import whole
-from muybridge.wire.http1.response import Reply
+from muybridge.wire.http1.response import Response
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.transport import StreamedReply, Transport, TransportError
+from muybridge.wire.transport import StreamedResponse, Transport, TransportError
 from muybridge.wire.trio_transport import TrioTransport
 from muybridge_protocol.http import (
     HttpHead,
@@ -40,7 +40,7 @@ class NaiveRetry(RequestsTransport):
     @contextmanager
     def _retried(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         for tried in range(1, TRIES + 1):
             try:
                 with super().stream(request, timeout=timeout, authorization=authorization) as reply:
@@ -52,7 +52,7 @@ class NaiveRetry(RequestsTransport):
 
     def stream(  # type: ignore[override]  # any context will do
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AbstractContextManager[StreamedReply]:
+    ) -> AbstractContextManager[StreamedResponse]:
         """Send it, and again."""
         return self._retried(request, timeout, authorization)
 
@@ -167,7 +167,7 @@ class TrioReusesConnections(TrioTransport):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Reply:
+    ) -> Response:
         """Send it as if it cost nothing."""
         unpaid = attrs.evolve(request, paid=False)
         return super().stream(unpaid, timeout=timeout, authorization=authorization)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from client.answers import STOPPED, candidate
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 TASK_ID = "task-1f2e3d"
 ASSET_ID = "asset-1"
@@ -102,7 +102,7 @@ def part_of(data: bytes, request: bytes) -> bytes:
     assert asked is not None
     first, last = int(asked[1]), min(int(asked[2]), len(data) - 1)
     place = f"bytes {first}-{last}/{len(data)}"
-    return reply_bytes(206, data[first : last + 1], content_range=place)
+    return response_bytes(206, data[first : last + 1], content_range=place)
 
 
 def good_reply(request: bytes, url: str) -> bytes:
@@ -126,7 +126,7 @@ def good_reply(request: bytes, url: str) -> bytes:
     elif b"/v1/result/" in line:
         link = f"{url}/media/a.png?{SIGNATURE}"
         body = json.dumps({**record, "status": "completed", "image_url": link}).encode()
-    return reply_bytes(200, body, content_type=kind)
+    return response_bytes(200, body, content_type=kind)
 
 
 class HostileServer(ScriptedServer):

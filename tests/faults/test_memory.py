@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from processes import Nursery
-from transport.scripted_server import Peer, reply_bytes
+from transport.scripted_server import Peer, response_bytes
 
 from .acts import CHUNKED, HEAD, flood, say, steps
 from .clients import DRIVERS
@@ -52,7 +52,7 @@ def names() -> bytes:
 
 def answer(make: Callable[[], bytes], status: int = 200, **headers: str) -> Callable[[], Act]:
     """Return what makes an act that answers with a body."""
-    return lambda: say(reply_bytes(status, make(), **headers))
+    return lambda: say(response_bytes(status, make(), **headers))
 
 
 def without_end(begin: bytes, piece: bytes) -> Callable[[], Act]:

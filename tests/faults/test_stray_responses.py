@@ -27,7 +27,7 @@ from client.requests_made import image
 from muybridge.batch import Stage
 from sampling import examples
 from transport.holding import hold
-from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes, send
+from transport.scripted_server import Peer, ScriptedServer, Step, response_bytes, send
 
 from .bad_variants import ReusesConnections, TrioReusesConnections
 from .clients import DRIVERS, Driven, MakeDriver, requests_driver, trio_driver
@@ -35,9 +35,9 @@ from .clients import DRIVERS, Driven, MakeDriver, requests_driver, trio_driver
 CREATES = examples(90, nightly=300)
 OTHER = {"id": "task-of-another", "object": "image", "created": 1, "status": "queued"}
 STRAYS = (
-    reply_bytes(429, b"{}", retry_after="0"),
-    reply_bytes(400, b'{"error": "no horses today"}'),
-    reply_bytes(200, json.dumps(OTHER).encode()),
+    response_bytes(429, b"{}", retry_after="0"),
+    response_bytes(400, b'{"error": "no horses today"}'),
+    response_bytes(200, json.dumps(OTHER).encode()),
 )
 
 CONTROLS: dict[str, MakeDriver] = {
@@ -88,7 +88,7 @@ def received(connection: socket.socket) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", reply_bytes(200, b"{}")[:-1]])
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", response_bytes(200, b"{}")[:-1]])
 def test_the_hop_ends_with_its_service(said: bytes) -> None:
     """A hop does not read on for ever where its service stops within a response."""
     with (

@@ -182,8 +182,12 @@ _ALL = (
             "tests/asyncio_client/test_runtime.py",
             "tests/batch/test_interruptions.py",
             "tests/client/test_alarms.py",
+            "tests/client/test_attempts.py",
+            "tests/client/test_budgets.py",
+            "tests/client/test_budgets_cancelled.py",
             "tests/client/test_cancellation.py",
             "tests/client/test_check.py",
+            "tests/client/test_create_once.py",
             "tests/client/test_downloads.py",
             "tests/client/test_driver.py",
             "tests/client/test_event_loops.py",
@@ -198,6 +202,7 @@ _ALL = (
             "tests/client/test_robustness.py",
             "tests/client/test_run_all.py",
             "tests/client/test_run_all_async.py",
+            "tests/client/test_run_all_dedupe.py",
             "tests/client/test_run_all_unentered.py",
             "tests/client/test_runtimes.py",
             "tests/client/test_scopes.py",
@@ -207,12 +212,13 @@ _ALL = (
             "tests/trio_client/test_cancellation.py",
             "tests/trio_client/test_ctrl_c.py",
         ),
+        database=True,
     ),
     Group(
         "transports",
         (
             "muybridge.wire.exchange",
-            "muybridge.wire.replies",
+            "muybridge.wire.responses",
             "muybridge.wire.building",
             "muybridge.wire.requests_transport",
             "muybridge.wire.http1.blocking",
@@ -287,11 +293,11 @@ _ALL = (
     Group(
         "stores",
         (
-            f"{_BATCH}.file_names",
-            f"{_BATCH}.stores.folder",
-            f"{_BATCH}.stores.opening",
-            f"{_BATCH}.stores.places",
-            f"{_BATCH}.stores.s3",
+            f"{_BATCH}.results.places.file_names",
+            f"{_BATCH}.results.places.folder",
+            f"{_BATCH}.results.places.opening",
+            f"{_BATCH}.results.places.names",
+            f"{_BATCH}.results.places.s3",
         ),
         (
             "tests/batch/test_foreign_files.py",
@@ -373,13 +379,16 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_BATCH}.stores.folder", "_PROBE: Final = 4096", ("4096", "4097"), ("4096", "4095")
+            f"{_BATCH}.results.places.folder",
+            "_PROBE: Final = 4096",
+            ("4096", "4097"),
+            ("4096", "4095"),
         ),
         "a full disk has no room for either",
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_BATCH}.stores.s3",
+            f"{_BATCH}.results.places.s3",
             "_RETRY: Final[RetryConfig] = "
             '{"max_retries": 3, "retry_timeout": timedelta(seconds=30)}',
             ("seconds=30", "seconds=31"),
@@ -388,7 +397,9 @@ EQUIVALENT: dict[_Key, str] = {
         "the three retries end long before",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.stores.folder", "path.unlink(missing_ok=True)", ("True", "False")),
+        _swapped(
+            f"{_BATCH}.results.places.folder", "path.unlink(missing_ok=True)", ("True", "False")
+        ),
         "the error is ignored",
     ),
     **dict.fromkeys(

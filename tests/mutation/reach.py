@@ -2,8 +2,8 @@
 
 The tests run once on modules that behave as ever, but report each statement of a function before it
 is executed. What a test starts afresh in another process loads the module from its file, so no
-mutant is noticed there. A test that forks this process is run for every mutant, because what the
-child reports is lost.
+mutant is noticed there. A test that forks this process is run for every mutant of the modules that
+its file executes, because what the child reports is lost.
 """
 
 from __future__ import annotations
@@ -109,10 +109,11 @@ def chosen(
         for statement in statements
         if statement.lineno <= first and last <= (statement.end_lineno or 0)
     ]
+    loads = any(module in test.lines for test in tests.values())
     found = {
         key: test.seconds
         for key, test in tests.items()
-        if test.forks or not lines or max(lines) in test.lines.get(module, ())
+        if (test.forks and loads) or not lines or max(lines) in test.lines.get(module, ())
     }
     return dict(sorted(found.items(), key=lambda one: one[1]))
 

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from muybridge import Client
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 KEY = "sk-canary-0123456789"
 PICTURE = b"a picture"
@@ -68,7 +68,7 @@ def serve(peer: Peer) -> None:
             answer = PICTURE
         elif method == b"GET":
             answer = json.dumps(record("task-1", status="completed", image_url=url)).encode()
-        peer.send(reply_bytes(200, answer))
+        peer.send(response_bytes(200, answer))
 
 
 @pytest.fixture

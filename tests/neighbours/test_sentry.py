@@ -10,7 +10,7 @@ import sentry_sdk
 from sentry_sdk.transport import Transport
 
 import muybridge
-from muybridge.testing import FakeTransport, json_reply, lost_reply, not_sent
+from muybridge.testing import FakeTransport, json_response, lost_response, not_sent
 
 KEY = "sk-canary-0123456789"
 PROMPT = "a horse that nobody else may see"
@@ -36,16 +36,16 @@ def create(*replies: Any) -> None:
 
 
 def fail() -> None:
-    queued = json_reply({"id": "task-1", "status": "queued"})
-    failed = json_reply({"id": "task-1", "status": "failed", "error": "no horse"})
+    queued = json_response({"id": "task-1", "status": "queued"})
+    failed = json_response({"id": "task-1", "status": "failed", "error": "no horse"})
     transport = FakeTransport(queued, failed)
     with muybridge.Client(KEY, "https://service.test", transport=transport) as client:
         client.run(request())
 
 
 ERRORS: dict[str, Callable[[], object]] = {
-    "ambiguous": lambda: create(lost_reply()),
-    "refused": lambda: create(json_reply({}, status=403)),
+    "ambiguous": lambda: create(lost_response()),
+    "refused": lambda: create(json_response({}, status=403)),
     "not sent": lambda: create(*[not_sent()] * 3),
     "invalid": lambda: request(size="7:7"),
     "failed": fail,

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-EVERYTHING = "celery,httpx2,local,otel,postgres,s3,testing"
+EVERYTHING = "celery,httpx2,local,mcp,otel,postgres,s3,testing"
 FOR_OURSELVES = {"dev", "bench", "interop", "neighbours", "docs", "browser", "queues"}
 FOR_USERS = sorted(set(PROJECT["optional-dependencies"]) - FOR_OURSELVES)
 EXTRAS = ["", *FOR_USERS, EVERYTHING]
@@ -69,8 +69,13 @@ def install(python: Path, *what: str) -> None:
     assert done.returncode == 0, f"{what}\n{done.stdout}\n{done.stderr}"
 
 
+def _by_suffix(folder: Path) -> list[Path]:
+    """Return the files in *folder*, an sdist before a wheel."""
+    return sorted(folder.iterdir(), key=lambda path: path.suffix)
+
+
 class Built:
-    """What `python -m build` makes of the checkout.
+    """What `python -m build` makes of the checkout, or has made for a release.
 
     Attributes:
         wheel: The wheel, which is made from the sdist.
@@ -80,8 +85,13 @@ class Built:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.sdist, self.wheel = self._build("from-sdist")
+        self.sdist, self.wheel = self._made() or self._build("from-sdist")
         (self.direct_wheel,) = self._build("direct", "--wheel")
+
+    def _made(self) -> list[Path]:
+        """Return sdist and wheel of the release that `.ci/release` tries, if it runs this."""
+        release = os.environ.get("MUYBRIDGE_DIST")
+        return [] if release is None else _by_suffix(Path(release))
 
     def _build(self, name: str, *options: str) -> list[Path]:
         folder = self._folder / name
@@ -90,7 +100,7 @@ class Built:
             [str(part) for part in command], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        return sorted(folder.iterdir(), key=lambda path: path.suffix)
+        return _by_suffix(folder)
 
     @cached_property
     def unpacked(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
@@ -77,6 +80,17 @@ def test_metadata(content: dict[str, bytes]) -> None:
     assert set(metadata.provides_extra or ()) == {*FOR_USERS, *FOR_OURSELVES}
 
 
+def test_classifiers() -> None:
+    """Only what the checks are run on is claimed: these versions of CPython, and Linux."""
+    night = (ROOT / ".ci" / "nightly").read_text("utf-8")
+    run = re.findall(r"^python-(3\.\d+)\(\)", night, re.MULTILINE)
+    claimed = [each.split(" :: ") for each in PROJECT["classifiers"]]
+    versions = [words[-1] for words in claimed if words[:2] == ["Programming Language", "Python"]]
+    assert versions == ["Only", *run]
+    systems = [words[1:] for words in claimed if words[0] == "Operating System"]
+    assert systems == [["POSIX", "Linux"]]
+
+
 def test_what_is_installed_without_an_extra(content: dict[str, bytes]) -> None:
     """It is what the clients, the command, batches and the store need; heavy parts are extras."""
     needed = message_from_bytes(content[f"{INFORMATION}/METADATA"]).get_all("Requires-Dist", [])
@@ -85,6 +99,22 @@ def test_what_is_installed_without_an_extra(content: dict[str, bytes]) -> None:
         "attrs", "cattrs", "certifi", "click", "httptools", "platformdirs", "requests", "rich",
         "trio", "urllib3",
     }  # fmt: skip
+
+
+def test_the_bill_of_materials(content: dict[str, bytes]) -> None:
+    """It is a valid CycloneDX document that names each library a user may need, and its floor."""
+    text = content[f"{INFORMATION}/sboms/muybridge.cdx.json"].decode()
+    assert JsonStrictValidator(SchemaVersion.V1_7).validate_str(text) is None
+    document = json.loads(text)
+    assert document["metadata"]["component"]["version"] == PROJECT["version"]
+    found = {each["name"]: each.get("versionRange") for each in document["components"]}
+    lines = [*PROJECT["dependencies"]]
+    lines += [line for extra in FOR_USERS for line in PROJECT["optional-dependencies"][extra]]
+    wanted = {needed.name.lower(): str(needed.specifier) for needed in map(Requirement, lines)}
+    del wanted["muybridge"]
+    assert found == {
+        name: f"vers:pypi/{versions}" if versions else None for name, versions in wanted.items()
+    }
 
 
 def test_the_sdist_makes_the_same_wheel(built: Built) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from functools import cache
 from pathlib import Path
@@ -34,12 +35,13 @@ MODULES = [
     ),
     "muybridge.testing",
     "muybridge.testing.conformance",
+    "muybridge.testing.store_conformance",
     "muybridge.purchases.postgres",
-    "muybridge.batch.stores.s3",
+    "muybridge.batch.results.places.s3",
     "muybridge.workers.celery_app",
     "muybridge.wire.building",
 ]
-ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
+ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): .+ install .*"\S+\[([a-z0-9]+)\]"')
 
 BOTH = [(form, extra) for form in ("wheel", "sdist") for extra in EXTRAS]
 FEW = [("wheel", ""), ("wheel", EVERYTHING)]
@@ -157,7 +159,8 @@ def test_command(environments: Environments, service: dict[str, str], tmp_path: 
     for needing in (["demo"], ["serve"], [*arguments, "--local"]):
         alone = run([command, *needing], cwd=tmp_path)
         assert alone.returncode == 2
-        assert 'pip install "muybridge[local]"' in alone.stderr
+        assert "muybridge.local needs" in alone.stderr
+        assert '[local]"' in alone.stderr
 
 
 def test_with_httpx2(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
@@ -193,6 +196,19 @@ def test_with_s3(environments: Environments) -> None:
     assert told == "s3://studio/horses at 127.0.0.1:1\n"
 
 
+def test_with_mcp(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
+    """A host starts the server by its command, and has a picture made; the skill is there, too."""
+    environment = environments.get("mcp")
+    settings = {**service, "MUYBRIDGE_STORE": str(tmp_path / "store.sqlite3")}
+    program = str(environment.command("muybridge"))
+    told = environment.run(JOBS / "with_mcp.py", program, str(tmp_path), **settings)
+    assert Path(told.strip()).read_bytes().startswith(PNG)
+    assert succeed([program, "skill"]).startswith("---\nname: muybridge\n")
+    without = run([environments.get("").command("muybridge"), "mcp"])
+    assert without.returncode == 2
+    assert 'pip install "muybridge[mcp]"' in without.stderr
+
+
 @pytest.mark.parametrize(("page", "begin"), [("docs", b"<!doctype html>"), ("openapi.json", b"{")])
 def test_with_local(page: str, begin: bytes, service: dict[str, str]) -> None:
     """The service runs, and has its data files; the other tests here are its clients."""
@@ -209,12 +225,12 @@ def test_demo(environments: Environments, tmp_path: Path) -> None:
 
 WITHOUT_SERVICE = """
 import muybridge
-from muybridge.testing import FakeTransport, json_reply
+from muybridge.testing import FakeTransport, json_response
 
 REQUEST = muybridge.ImgaRequest(model="imga", prompt="a horse")
 
 def test_on_a_fake_transport():
-    transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}))
+    transport = FakeTransport(json_response({"id": "task-1", "status": "queued"}))
     with muybridge.Client("key", "https://service.test", transport=transport) as client:
         assert client.create(REQUEST).id == "task-1"
 """
@@ -232,7 +248,8 @@ def test_with_testing(environments: Environments, tmp_path: Path) -> None:
     (tmp_path / "test_service.py").write_text(WITH_SERVICE, "utf-8")
     done = run([*pytest_there, "test_service.py"], cwd=tmp_path)
     assert done.returncode == 1
-    assert 'pip install "muybridge[local]"' in done.stdout
+    assert "muybridge.local needs" in done.stdout
+    assert '[local]"' in done.stdout
 
 
 def test_with_everything_for_tests(environments: Environments, tmp_path: Path) -> None:
@@ -248,3 +265,18 @@ def test_the_tests_in_the_sdist(built: Built, scratch: Path) -> None:
     there = Environment(scratch / "stranger", f"{built.unpacked}[dev]")
     told = succeed([there.python, "-m", "pytest"], cwd=built.unpacked)
     assert " passed" in told
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", ["wheel", "checkout"])
+def test_the_printed_command_works(form: str, built: Built, scratch: Path, tmp_path: Path) -> None:
+    """Without `local`, the demo prints one line with a command; after that command it runs."""
+    source = built.wheel if form == "wheel" else built.unpacked
+    there = Environment(scratch / f"first-hour-{form}", "pip", str(source))
+    demo = [there.command("muybridge"), "demo"]
+    refused = run(demo, cwd=tmp_path)
+    advice = re.fullmatch(r"error: muybridge\.local needs \w+: (.+ install .+)\n", refused.stderr)
+    assert advice, refused.stderr
+    succeed(shlex.split(advice[1]), cwd=tmp_path)
+    succeed(demo, cwd=tmp_path)
+    assert list((tmp_path / "muybridge-demo").glob("*.png"))

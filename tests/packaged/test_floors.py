@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator
 from email import message_from_bytes
 from pathlib import Path
@@ -13,7 +15,15 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from .conftest import serving
-from .installing import EVERYTHING, FOR_USERS, Built, Environment, install, succeed
+from .installing import (
+    EVERYTHING,
+    FOR_USERS,
+    Built,
+    Environment,
+    Environments,
+    install,
+    succeed,
+)
 from .test_extras import JOBS, MODULES, check
 
 pytestmark = pytest.mark.nightly
@@ -73,6 +83,16 @@ def test_the_lowest_versions_are_installed(built: Built, lowest: Environment) ->
     code = "import importlib.metadata as m, sys; print(*(m.version(n) for n in sys.argv[1:]))"
     told = succeed([lowest.python, "-I", "-c", code, *wanted])
     assert list(map(Version, told.split())) == list(wanted.values())
+
+
+def test_the_newest_versions_are_installed(built: Built, environments: Environments) -> None:
+    """Without constraints, pip takes the newest of each library, which all other suites run on."""
+    python = environments.get(EVERYTHING).python
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "list", "--outdated"]
+    listed = json.loads(succeed([*pip, "--format", "json"]))
+    outdated = {one["name"].lower(): one for one in listed}
+    wanted = floors(built.wheel, *FOR_USERS)
+    assert [one for name, one in outdated.items() if name in wanted] == []
 
 
 def test_imports(lowest: Environment) -> None:

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, Final
 
 from muybridge import Client
-from muybridge.testing import FakeTransport, VirtualClock, broken_off, json_reply, lost_reply
+from muybridge.testing import FakeTransport, VirtualClock, broken_off, json_response, lost_response
 from muybridge.testing.fake_transport import Answer
 from muybridge_protocol.http import HttpRequest, HttpResponse
 
@@ -135,7 +135,7 @@ class Service:
         if request.url.startswith(_MEDIA):
             return self._picture(task, dict(request.headers))
         link = f"{_MEDIA}{task}.png"
-        return json_reply({**_record(task, "completed"), "image_url": link})
+        return json_response({**_record(task, "completed"), "image_url": link})
 
     def picture(self, task: str, version: int | None = None) -> bytes:
         """Return the picture of a task, the newest version by default."""
@@ -145,10 +145,12 @@ class Service:
         response = self.response_to(prompt)
         if response is Response.REFUSED or response is Response.THROTTLED:
             self.mark(f"declined {prompt}")
-            return json_reply({"error": "no horses today"}, int(response), retry_after="1")
+            return json_response({"error": "no horses today"}, int(response), retry_after="1")
         task = f"task-{sum(map(len, self.accepted.values())) + 1}-{prompt.replace(' ', '-')}"
         self.mark(f"accepted {task} {prompt}")
-        return lost_reply() if response is Response.LOST else json_reply(_record(task, "queued"))
+        return (
+            lost_response() if response is Response.LOST else json_response(_record(task, "queued"))
+        )
 
     def _picture(self, task: str, asked: Mapping[str, str]) -> Answer:
         whole = self.picture(task)
@@ -164,7 +166,7 @@ class Service:
         if start >= len(whole):
             return HttpResponse(416, (("Content-Range", f"bytes */{len(whole)}"),))
         if task in self.breaks:
-            return lost_reply()
+            return lost_response()
         span = ("Content-Range", f"bytes {start}-{len(whole) - 1}/{len(whole)}")
         length = ("Content-Length", str(len(whole) - start))
         return HttpResponse(206, (*headers, span, length), whole[start:])

@@ -126,6 +126,7 @@ def race(
         "decisions": decisions,
         "mixed": mixed,
         "market": market,
+        "tagged": tagged,
     }
     act = acts[what]
 
@@ -222,7 +223,7 @@ def mixed(
     for _ in range(steps):
         item = next(iter(store.take(batch, Stage.QUEUED)), (None, None))[0]
         place = None if item is None else (item.batch, item.number)
-        tags = tuple(chance.sample(("a", "b", "c"), chance.randint(0, 3)))
+        tags = tuple(chance.sample(("a=1", "b=1", "c=1"), chance.randint(0, 3)))
         cost = chance.choice((None, Decimal(chance.randint(0, 10**6)).scaleb(-4)))
         name = chance.choice((None, f"once {chance.randint(0, 20)}"))
         order = Order(
@@ -250,17 +251,45 @@ def mixed(
         if chance.random() < 0.1:
             store.price(bought.key, {Measure.COST: Decimal("0.25")})
         if chance.random() < 0.05:
-            store.limit(chance.choice(("a", "")), Budget(creates=10**6))
+            store.limit(chance.choice(("a=1", "")), Budget(creates=10**6))
             store.sweep()
         counted["steps"] += 1
 
 
-TAGS = ("red", "green", "blue")
+TAGS = ("red=1", "green=1", "blue=1")
 
 
 def tags_of(number: int) -> tuple[str, ...]:
     """Return the tags of a prompt: every combination comes up."""
     return tuple(tag for bit, tag in enumerate(TAGS) if number >> bit & 1)
+
+
+CUSTOMERS = ("customer=acme", "customer=duck", "customer=")
+"""The last stands for no such tag."""
+
+
+def tagged(
+    store: Store, service: Service, chance: random.Random, counted: Counter[str], *, most: int
+) -> None:
+    """Create so often under any tags, and again after a 429. The prompt says which tags."""
+    for _ in range(most):
+        tags = [one for one in (chance.choice(CUSTOMERS), f"shot={chance.randrange(9)}")
+                if not one.endswith("=")]  # fmt: skip
+        tags += ["team=film"] * chance.randint(0, 1)
+        prompt = " ".join((f"{chance.random()}", *tags))
+        task = None
+        while task is None:
+            try:
+                bought = store.arm(order_of(None, *tags))
+            except Exceeded as error:
+                counted["lacking" if error.remedies else "refused"] += 1
+                break
+            task = service.post(prompt, bought.key)
+            outcome = Outcome(state=State.RELEASED, reason="429")
+            if task is not None:
+                outcome = Outcome(state=State.ACCEPTED, task=Task(id=task))
+            store.conclude(bought.key, outcome)
+        counted["paid"] += task is not None
 
 
 def market(

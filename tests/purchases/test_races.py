@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from muybridge.purchases import Store
+from muybridge.purchases import Exceeded, Store
+from muybridge.verbs import spending
 from muybridge_protocol.purchases import (
     EVERYTHING,
     NOTHING,
@@ -99,7 +101,7 @@ def test_everything_at_once(
     """Every kind of step in any order: none fails, and the sums are those of the purchases."""
     at_once(nurseries, what="mixed", place=place, service=f"{tmp_path}/service", steps=steps)
     bought = [*store.purchases()]
-    for tag in ("", "a", "b", "c"):
+    for tag in ("", "a=1", "b=1", "c=1"):
         counted = NOTHING
         for one in bought:
             if one.is_spent and tag in one.counted_under:
@@ -142,6 +144,83 @@ def test_names_and_budgets_while_responses_are_lost(
         assert store.spent(tag)[Measure.CREATES] == count, tag
         assert count <= limits.get(tag, most), tag
     assert len(accepted) > most // 2
+
+
+def paid(service: Service, key: str) -> Counter[str]:
+    """Return how often the service has accepted something under each value of a tag's *key*."""
+    found: Counter[str] = Counter()
+    for prompt, tasks in service.accepted().items():
+        tags = dict(one.split("=") for one in prompt.split(" ")[1:])
+        found[tags.get(key, "")] += len(tasks)
+    return found
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("dies", [False, True])
+def test_tags_and_budgets(
+    nurseries: list[Nursery], store: Store, place: str, tmp_path: Path, rounds: int, *, dies: bool
+) -> None:
+    """Three tags and two budgets: none is exceeded by one request, whoever is killed meanwhile.
+
+    Where no response is lost, what was spent by each tag is what the service has counted. Where one
+    was, it is so once a person has decided.
+    """
+    each, whole = 4 * rounds, 6 * rounds
+    store.limit("customer", Budget(creates=each))
+    store.limit("team=film", Budget(creates=whole), from_now=True)
+    service = Service(tmp_path / "service")
+    order: dict[str, Any] = {"what": "tagged", "place": place, "service": f"{tmp_path}/service"}
+    chance = random.Random(f"{rounds} {dies}")  # noqa: S311  moments, not secrets
+    told: Counter[str] = Counter()
+    killed = 0
+    for number in range(rounds):
+        deaths: list[tuple[str, int] | None] = [None] * PROCESSES
+        if dies:
+            moments = ("before the commit", "after the commit")
+            deaths = [(chance.choice(moments), chance.randint(1, 60)) for _ in deaths]
+            deaths[number % PROCESSES] = None
+        for seed, (nursery, dying) in enumerate(zip(nurseries, deaths, strict=True)):
+            nursery.start(**order, most=2, seed=9 * number + seed, dies=dying)
+        for nursery in nurseries:
+            ended = nursery.wait()
+            assert isinstance(ended, dict) or ended == -signal.SIGKILL, ended
+            killed += ended == -signal.SIGKILL
+            told.update(cast("dict[str, int]", ended) if isinstance(ended, dict) else {})
+        let_time_pass(store)
+    assert (killed > 0) == dies
+    assert dies or told["lacking"] > 0
+    customers, teams = paid(service, "customer"), paid(service, "team")
+    assert {*customers} <= {"acme", "duck"}
+    assert 0 < max(customers.values()) <= each
+    assert teams["film"] <= whole
+    store.sweep()
+    if dies:
+        settle(store, service)
+    for key in ("customer", "team", "shot"):
+        assert spent_by(store, key) == paid(service, key), key
+    for customer in ("acme", "duck"):  # what is left can be spent, and no more
+        assert until_refused(store, f"customer={customer}") == each - customers[customer]
+    assert until_refused(store, "team=film") == whole - teams["film"]
+
+
+def spent_by(store: Store, key: str) -> Counter[str]:
+    """Return how many creates are spent under each value of a tag's *key*, as the command says."""
+    found: Counter[str] = Counter()
+    for group in spending.spent(store, [key]).groups:
+        assert group.state is State.ACCEPTED
+        found[str(group.labels[0])] += group.purchases
+    return found
+
+
+def until_refused(store: Store, *tags: str) -> int:
+    """Return how often something can be bought under *tags*, each time for another customer."""
+    for number in count():
+        customer = [] if tags[0].startswith("customer=") else [f"customer=new {number}"]
+        try:
+            store.arm(order_of(None, *tags, *customer))
+        except Exceeded:
+            return number
+    raise AssertionError
 
 
 def test_kills(nurseries: list[Nursery], store: Store, place: str, tmp_path: Path) -> None:

@@ -263,6 +263,13 @@ def test_names_and_tags_are_what_every_database_keeps(text: str) -> None:
     with pytest.raises(ValueError, match="printable"):
         Order(account="a", amounts=ONE, name=text)
     with pytest.raises(ValueError, match="printable"):
+        Order(account="a", amounts=ONE, tags=(text and f"customer={text}",))
+
+
+@pytest.mark.parametrize("text", ["customer", "=acme"])
+def test_a_tag_is_a_key_and_a_value(text: str) -> None:
+    """A budget for a key alone would not know whom it concerns."""
+    with pytest.raises(ValueError, match="is no tag: write KEY=VALUE"):
         Order(account="a", amounts=ONE, tags=(text,))
 
 

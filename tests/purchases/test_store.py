@@ -350,7 +350,61 @@ def test_a_budget_from_now_on(store: Store, place: str) -> None:
     assert store.spent("a=1")[Measure.CREATES] == 5
 
 
-def test_a_budget_that_is_set_while_others_buy(store: Store) -> None:
+@pytest.mark.parametrize("from_now", [False, True])
+def test_a_budget_for_a_key(store: Store, *, from_now: bool) -> None:
+    """It holds for each value separately, beside the budgets of tags, and refuses what lacks it."""
+    store.arm(order(None, "customer=a"))
+    store.arm(order())
+    store.limit("customer", Budget(creates=3), from_now=from_now)
+    store.limit("customer=b", Budget(creates=1))
+    store.limit("team=x", Budget(creates=4))
+    left = {"customer=a": 3 if from_now else 2, "customer=b": 1, "customer=c": 3}
+    for tag, count in left.items():
+        for _ in range(count):
+            store.arm(order(None, "customers=z", tag))
+        with pytest.raises(Exceeded, match=f"stored budget of {tag}") as caught:
+            store.arm(order(None, tag))
+        assert caught.value.remedies == ()
+    for lacking in ((), ("customers=a", "xcustomer=a", "team=x")):
+        with pytest.raises(Exceeded, match="for each value of the tag 'customer'") as caught:
+            store.arm(order(None, *lacking))
+        assert [(one.kind, one.option) for one in caught.value.remedies] == [("tag", "customer")]
+    store.limit("team", Budget(creates=9))
+    for n in range(4):
+        store.arm(order(None, "team=x", f"customer=of team {n}"))
+    with pytest.raises(Exceeded, match="stored budget of team=x"):
+        store.arm(order(None, "team=x", "customer=d"))
+    with pytest.raises(Exceeded, match="value of the tag 'team'"):
+        store.arm(order(None, "customer=d"))
+    assert creates(store) == sum(left.values()) + 6
+    store.lift("team")
+    store.lift("customer")
+    store.arm(order())
+
+
+def test_a_list_with_and_without_a_key(store: Store) -> None:
+    """Of many purchases of the same moment, only those without the key are refused."""
+    store.limit("customer", Budget(creates=2))
+    begun = threading.Barrier(12)
+
+    def buy(number: int) -> bool:
+        tags = [f"customer={number % 3}"] if number % 4 else []
+        begun.wait()
+        try:
+            store.arm(order(None, *tags))
+        except Exceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        bought = [*pool.map(buy, range(12))]
+    assert not any(bought[::4])
+    assert sum(bought) == 6
+    assert creates(store) == 6
+
+
+@pytest.mark.parametrize("tag", ["a=1", "a"])
+def test_a_budget_that_is_set_while_others_buy(store: Store, tag: str) -> None:
     """Whoever has not seen it yet ends first, and from then on nobody goes beyond."""
     begun = threading.Barrier(5)
 
@@ -363,10 +417,10 @@ def test_a_budget_that_is_set_while_others_buy(store: Store) -> None:
     with ThreadPoolExecutor(4) as pool:
         buying = [pool.submit(buy) for _ in range(4)]
         begun.wait()
-        stored = store.limit("a=1", Budget(creates=7), from_now=True)
+        stored = store.limit(tag, Budget(creates=7), from_now=True)
         for one in buying:
             one.result()
-    assert creates(store, stored.counted_under) == 7
+    assert creates(store, stored.label_of("a=1")) == 7
     assert len([*store.purchases()]) == creates(store)
 
 
@@ -390,12 +444,30 @@ def test_an_unknown_amount_blocks_only_its_measure_and_tags_until_it_is_given(st
     priced = order(None, "a=1", amounts={**ONE, Measure.COST: Decimal(1)})
     store.limit("a=1", Budget(cost=9))
     store.limit("a=2", Budget(cost=9))
-    with pytest.raises(Exceeded, match="unknown"):
+    with pytest.raises(Exceeded, match=rf"cost is unknown \(purchase {unknown.key}\)\. Give what"):
         store.arm(priced)
     store.arm(order(None, "a=2", amounts={**ONE, Measure.COST: Decimal(1)}))
     store.price(unknown.key, {Measure.COST: Decimal("0.5")})
     store.arm(priced)
     assert store.spent("a=1")[Measure.COST] == Decimal("1.5")
+
+
+@pytest.mark.parametrize("per", [None, "day"])
+def test_the_message_lists_what_has_an_unknown_amount(store: Store, per: Any) -> None:
+    """Up to five of those that count in this budget and period, the oldest first."""
+    lacking = {**ONE, Measure.COST: None}
+    mine: list[str] = []
+    for number in range(7):
+        store.arm(order(None, "a=2", amounts=lacking))
+        store.conclude(store.arm(order(None, "a=1", amounts=lacking)).key, THROTTLED)
+        mine.append(store.arm(order(f"once {number}", "a=1", amounts=lacking)).key)
+    store.limit("a", Budget(cost=9, per=per))
+    with pytest.raises(Exceeded) as caught:
+        store.arm(order(None, "a=1", amounts={**ONE, Measure.COST: Decimal(1)}))
+    listed = ", ".join(f"purchase {key} ({number})" for number, key in enumerate(mine[:5]))
+    assert f"requests whose cost is unknown ({listed}, ...). Give" in str(caught.value)
+    [remedy] = caught.value.remedies
+    assert (remedy.kind, remedy.purchase) == ("price", mine[0])
 
 
 def test_a_cost_that_the_response_names_is_counted_once(store: Store) -> None:

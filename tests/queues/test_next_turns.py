@@ -16,7 +16,7 @@ from batch.billing import BillingServer, Fault
 from batch.runner_process import horses
 from muybridge import batch
 from muybridge.batch import BatchMissing, SharedBatch, Stage
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.purchases import Budget
 from muybridge.purchases.errors import StoreAway
 from muybridge.workers import celery_app

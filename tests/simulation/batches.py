@@ -190,7 +190,9 @@ class _Batch:
     def _run(self, name: str, *, calm: bool = False) -> None:
         """Run the batch in a new process, until it has ended or is killed."""
         world, settings = self._world, self._settings
-        who = program(world, self._network, name, store=self._store_path, budget=settings.budget)
+        who = program(
+            world, self._network, Process(name), store=self._store_path, budget=settings.budget
+        )
         self._runs.append(who)
         main = who.runtime.start(partial(self._work, who, calm=calm), name)
         if main.loop is None:

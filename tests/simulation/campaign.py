@@ -24,7 +24,11 @@ from .world import World
 
 Live = Callable[[Plan, World, Machine, Path], None]
 
-KINDS: Final[dict[str, Live]] = {"names": names.live, "batches": batches.live}
+KINDS: Final[dict[str, Live]] = {
+    "names": names.live,
+    "servers": names.live_on_server,
+    "batches": batches.live,
+}
 """How each kind of world is lived, in a folder of its own."""
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it

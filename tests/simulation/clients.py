@@ -15,7 +15,8 @@ from muybridge.configuration import hidden, read_books, read_service
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
-from muybridge.wire.http1.response import Reply
+from muybridge.purchases import Store
+from muybridge.wire.http1.response import Response
 from muybridge.wire.http1.transport import Http1Transport
 from muybridge_protocol.http import HttpRequest
 
@@ -84,29 +85,28 @@ class Sinks(logging.Handler):
 def program(
     world: World,
     network: Network,
-    name: str,
+    process: Process,
     *,
-    store: Path | None = None,
+    store: Store | Path | None = None,
     budget: Budget | None = None,
     dedupe: bool = False,
     timeout: float = 60.0,
     sinks: Sinks | None = None,
     threads: bool | None = None,
 ) -> Program:
-    """Return a new process with a client: a blocking one in threads, or one in an event loop.
+    """Return a process with a client: a blocking one in threads, or one in an event loop.
 
     Args:
         world: The world.
         network: Its network.
-        name: How stories call the process.
-        store: The file of the store, or None for none.
+        process: The process.
+        store: The store, or its file, or None for none.
         budget: The budget, or None.
         dedupe: Whether identical requests share a task.
         timeout: Seconds that an exchange may take.
         sinks: Where the client's events go, or None.
         threads: Whether the client is a blocking one, or None to let chance decide.
     """
-    process = Process(name)
     service, credentials = read_service(
         hidden(KEY), URL, None, allow_plain_http=True, allow_insecure_downloads=True, account=None
     )
@@ -150,7 +150,7 @@ def _transport(world: World, network: Network) -> Http1Transport:
 
         def stream(
             self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-        ) -> Reply:
+        ) -> Response:
             assert world.current is not None
             asked = Asked(world.current, urlsplit(request.url).path, world.now, world.steps)
             network.asked.append(asked)

@@ -62,6 +62,26 @@ _RARELY: Final = (
 )
 """Every row of the delivery tables, and what follows from rare ones."""
 
+_OF_FILES: Final = frozenset(
+    {
+        "BEGIN fails",
+        "INSERT fails",
+        "COMMIT fails",
+        "a commit reports an error, and is on the disk",
+    }
+)
+_SERVERS_OFTEN: Final = (
+    *(what for what in _OFTEN if what not in _OF_FILES),
+    "a COMMIT does not arrive",
+    "a process stands still",
+    "the answer to a COMMIT is lost",
+    "the leader is lost",
+    "the server hangs",
+    "the server is slow",
+    "the server refuses",
+)
+"""What some hundred worlds on a server see."""
+
 _BATCHES_OFTEN: Final = (
     "a power cut loses a name",
     "a power cut meets a file that is not synced",
@@ -96,6 +116,7 @@ _BATCHES_RARELY: Final = (
 
 EXPECTED: Final = {
     "names": (_OFTEN, _RARELY),
+    "servers": (_SERVERS_OFTEN, _RARELY),
     "batches": (_BATCHES_OFTEN, _BATCHES_RARELY),
 }
 """By kind of world: what some hundred worlds see, and what thousands have seen besides."""

@@ -108,6 +108,8 @@ class Evidence:
     service: SimulatedService
     sinks: Sinks
     root: Path
+    is_shared: bool
+    """Whether the store is on a server, which sees no process."""
     programs: list[Program] = attrs.field(factory=list[Program])
     told: list[Told] = attrs.field(factory=list[Told])
     cancelled: dict[Actor, int] = attrs.field(factory=dict[Actor, int])
@@ -243,7 +245,7 @@ def nothing_denied(evidence: Evidence) -> None:
 
 def doubts_explained(evidence: Evidence) -> None:
     """Look for a doubt, a failure or a refusal without a fault that explains it."""
-    slow = evidence.may("stalls", "jumps")
+    slow = evidence.may("stalls", "jumps") or (evidence.is_shared and evidence.may("pauses"))
     uncertain = {one.prompt for one in evidence.service.creates if one.fate in UNCERTAIN}
     harmless = {one.prompt for one in evidence.service.creates if one.fate in HARMLESS}
     broken = bool(evidence.network.broken)
@@ -258,7 +260,10 @@ def doubts_explained(evidence: Evidence) -> None:
             case OverBudget():
                 explained = evidence.plan.budget is not None
             case NotSent():
-                explained = evidence.may("network") or slow
+                # What takes long to be recorded is not sent any more, where others may give it up.
+                explained = (
+                    evidence.may("network") or slow or (evidence.is_shared and evidence.may("disk"))
+                )
             case StoreUnusable():
                 explained = evidence.may("disk") or slow
             case ServiceError():

@@ -27,13 +27,14 @@ from muybridge import (
     ServiceError,
     Task,
 )
-from muybridge.purchases import Choice, Purchase, State, open_store
+from muybridge.purchases import Choice, Purchase, State, Store, open_store
 
 from .clients import Program, Sinks, program
 from .judges import ALWAYS, AT_THE_END, SETTLED, Evidence, Told, require
 from .machine import Machine
 from .network import Network
 from .plan import Plan
+from .server import ModelDatabase, Server
 from .service import HOST, SimulatedService
 from .world import Actor, Cancelled, Process, World
 
@@ -47,15 +48,29 @@ def live(plan: Plan, world: World, machine: Machine, root: Path) -> None:
     _History(plan, world, machine, root).live()
 
 
+def live_on_server(plan: Plan, world: World, machine: Machine, root: Path) -> None:
+    """Live a world whose store is on a server, and judge it."""
+    server = Server(world, root / "server.sqlite3", lambda: machine.faults)
+    _History(plan, world, machine, root, server).live()
+
+
 class _History:
     """One world, from the first program to the verdict."""
 
-    def __init__(self, plan: Plan, world: World, machine: Machine, root: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        world: World,
+        machine: Machine,
+        root: Path,
+        server: Server | None = None,
+    ) -> None:
         self.plan = plan
         self.world = world
         self.machine = machine
         self.root = root
-        self.store = root / "store.sqlite3"
+        self.server = server
+        self.place = root / "store.sqlite3"
         self.network = Network(world, plan.network)
         self.service = SimulatedService(world, plan.service)
         self.network.hosts[HOST] = (Process("service"), self.service.accept)
@@ -66,6 +81,7 @@ class _History:
             service=self.service,
             sinks=Sinks(),
             root=root,
+            is_shared=server is not None,
         )
         self.budget = None if plan.budget is None else Budget(creates=plan.budget, per=plan.per)
         self.is_calm = False
@@ -107,11 +123,12 @@ class _History:
 
     def program(self, name: str, *, dedupe: bool = False) -> Program:
         """Return a new program without tasks."""
+        process = Process(name)
         made = program(
             self.world,
             self.network,
-            name,
-            store=self.store,
+            process,
+            store=self.place if self.server is None else self.store(process),
             budget=self.budget,
             dedupe=dedupe,
             sinks=self.evidence.sinks,
@@ -278,6 +295,15 @@ class _History:
             self.time(self.machine.jump)
         if world.chance(plan.stalls):
             self.time(self.machine.be_busy)
+        if self.server is not None and world.chance(plan.pauses):
+            self.suspend()
+
+    def suspend(self) -> None:
+        """Let a process stand still, perhaps for so long that others take it for dead."""
+        world = self.world
+        seconds = world.random.choice((1.0, 7.0, 90.0, 400.0))
+        world.suspend(world.random.choice(self.evidence.programs).process, seconds)
+        self.evidence.jumps += (world.now, world.now + seconds)
 
     def time(self, delay: Callable[[], None]) -> None:
         """Delay the machine, and note when."""
@@ -292,6 +318,8 @@ class _History:
             self.calm_from = self.world.now
             self.world.tell("the faults stop")
             self.network.faults = self.service.faults = self.machine.faults = 0.0
+            if self.server is not None:
+                self.server.recover()
             for each in self.evidence.programs:
                 each.process.resumes = self.world.now
 
@@ -397,13 +425,21 @@ class _History:
 
     def purchases(self) -> list[Purchase]:
         """Return what is in the store."""
-        store = open_store(self.store)
+        store = self.store()
         store.sweep()
         return [*store.purchases()]
 
+    def store(self, process: Process | None = None) -> Store:
+        """Return the store as a process uses it, or as whoever judges the world does."""
+        if self.server is None:
+            return open_store(self.place)
+        return Store(ModelDatabase(self.server, process))
+
     def decide(self) -> None:
         """Let a person decide about what is ambiguous, and look whether the decision holds."""
-        store, evidence = open_store(self.store), self.evidence
+        store, evidence = self.store(), self.evidence
+        if self.server is not None:  # until both clocks say so, a request may be under way
+            self.world.skew += max(0.0, self.server.now - self.world.wall)
         person = self.program("person")
         for bought in evidence.purchases:
             self.world.count(f"a purchase is {bought.state}")

@@ -111,13 +111,13 @@ _store_arm: Final[Any] = Store.arm
 _outcome_of_item: Final[Any] = ItemBooking.outcome_of
 
 
-async def _create_until_it_works(self: Any, request: Any, *arguments: Any) -> Any:
+async def _create_until_it_works(self: Any, request: Any, *arguments: Any, **more: Any) -> Any:
     for _ in range(2):
         try:
-            return await _create(self, request, *arguments)
+            return await _create(self, request, *arguments, **more)
         except ServiceError:
             pass
-    return await _create(self, request, *arguments)
+    return await _create(self, request, *arguments, **more)
 
 
 def _with_resets_unsent(self: Any, error: Exception) -> Any:
@@ -132,6 +132,15 @@ def _without_doubt(outcome: object) -> Any:
 def _armed_or_not(self: Any, *arguments: Any, **more: Any) -> None:
     with suppress(StoreUnusable):
         _store_arm(self, *arguments, **more)
+
+
+def _armed_for_a_moment(self: Any, *arguments: Any, **more: Any) -> Any:
+    return _store_arm(self, *arguments, **{**more, "lasts": 0.0})
+
+
+def _concluded_in_time(self: Any, key: str, outcome: Outcome) -> Any:
+    found = self.find(key)
+    return _conclude(self, key, outcome) if found.state is State.ARMED else found
 
 
 @contextmanager
@@ -155,9 +164,9 @@ def _summed_up_before(self: Any, order: Any, *, budgets: Sequence[Budget], **mor
     _store_arm(self, order, **more)
 
 
-def _one_more(self: Any, wanted: Any, spent: Any) -> Any:
-    creates = spent[Measure.CREATES]
-    return _exceeded_by(self, wanted, {**spent, Measure.CREATES: max(Decimal(0), creates - 1)})
+def _one_more(self: Any, wanted: Any, spent: Any, *more: Any) -> Any:
+    creates = max(Decimal(0), spent[Measure.CREATES] - 1)
+    return _exceeded_by(self, wanted, {**spent, Measure.CREATES: creates}, *more)
 
 
 def _concluded_now_or_never(self: Any, *arguments: Any, **facts: Any) -> Any:
@@ -422,6 +431,26 @@ FAULTS: Final = (
         "a saved file is renamed before it is synced",
         ((saving, "os", _Unsynced()),),
         "batches",
+    ),
+    Fault(
+        "a request counts as under way for too short",
+        ((Store, "arm", _armed_for_a_moment),),
+        "servers",
+    ),
+    Fault(
+        "a response that arrives late is dropped",
+        ((Store, "conclude", _concluded_in_time),),
+        "servers",
+    ),
+    Fault(
+        "a request is sent although the server did not answer",
+        ((Store, "arm", _armed_or_not),),
+        "servers",
+    ),
+    Fault(
+        "a late outcome is never recorded on a server",
+        ((Store, "record_late", _nothing),),
+        "servers",
     ),
     Fault(
         "a time limit is forgotten",

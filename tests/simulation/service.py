@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import h11
@@ -197,7 +197,7 @@ class SimulatedService:
             self.world.pause(self.world.now + self.world.random.choice((20.0, 70.0)))
         return self._respond(stream, peer, response, fate, kind, create)
 
-    def _refusal(self, fate: Fate | None, table: Delivery) -> HttpResponse | None:
+    def _refusal(self, fate: Fate | None, table: Delivery[Verdict]) -> HttpResponse | None:
         """Return the response to a request that the service does not look at, or None."""
         chance = self.world.random
         if fate is Fate.THROTTLED:
@@ -285,7 +285,7 @@ class SimulatedService:
         return fate
 
 
-def row(table: Delivery, status: int) -> str:
+def row(table: Delivery[Any], status: int) -> str:
     """Return the row of a table in which a status stands."""
     if 200 <= status <= 299:
         return "2xx"

@@ -22,7 +22,7 @@ from muybridge.client import Outcomes
 from muybridge.drivers import blocking
 from muybridge.drivers.fleet_run import Outcome
 from muybridge.drivers.runtime import Work
-from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport
+from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport
 from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.http import HttpHead, HttpRequest
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -57,15 +57,15 @@ class BlockingTransport:
 class BlockingStream:
     """An exchange under way."""
 
-    stream: AbstractAsyncContextManager[AsyncStreamedReply]
+    stream: AbstractAsyncContextManager[AsyncStreamedResponse]
 
     @property
     def sent(self) -> bool:
         """Whether any byte of the request may have been sent."""
         return bool(getattr(self.stream, "sent", True))
 
-    def __enter__(self) -> BlockingReply:
-        return BlockingReply(blocking.run(self.stream.__aenter__))
+    def __enter__(self) -> BlockingResponse:
+        return BlockingResponse(blocking.run(self.stream.__aenter__))
 
     def __exit__(
         self,
@@ -77,10 +77,10 @@ class BlockingStream:
 
 
 @attrs.frozen(eq=False)
-class BlockingReply:
+class BlockingResponse:
     """A response whose body is still to be read."""
 
-    reply: AsyncStreamedReply
+    reply: AsyncStreamedResponse
 
     @property
     def head(self) -> HttpHead:

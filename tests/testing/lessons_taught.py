@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muybridge.testing.conformance.calling import get
-from muybridge.testing.scripted_server import hang, read_request, reply_bytes, reset, send
+from muybridge.testing.scripted_server import hang, read_request, reset, response_bytes, send
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
@@ -31,13 +31,13 @@ ROWS: list[Row] = [
     ),
     (
         wrong.TriesAgain,
-        "test_instead_of_a_reply",
+        "test_instead_of_a_response",
         {"scheme": "http", "script": [read_request], "reasons": {Reason.CLOSED}},
         ["one POST", "paid for twice"],
     ),
     (
         wrong.TakesLostForUnsent,
-        "test_instead_of_a_reply",
+        "test_instead_of_a_response",
         {"scheme": "https", "script": [read_request, reset], "reasons": {Reason.RESET}},
         ["sent=True: the server has read", "sent=False", "paid for twice", "first byte"],
     ),
@@ -62,7 +62,7 @@ ROWS: list[Row] = [
     ),
     (
         wrong.GivesNoReason,
-        "test_instead_of_a_reply",
+        "test_instead_of_a_response",
         {"scheme": "http", "script": [read_request], "reasons": {Reason.CLOSED}},
         [
             "given: a server that is to read one whole request, close the connection",
@@ -113,13 +113,13 @@ ROWS: list[Row] = [
     ),
     (
         wrong.TakesUnasked,
-        "test_unasked_reply",
+        "test_unasked_response",
         {},
         [
             "for connection 1: read one whole request, send ",
             'found: b"somebody else\'s"',
             "bytes after the response's end",
-            CAN_DECLARE.format("discards_unasked_replies"),
+            CAN_DECLARE.format("discards_unasked_responses"),
         ],
     ),
     (
@@ -293,12 +293,17 @@ ROWS: list[Row] = [
     (sending.MissesClosing, "test_closed_while_idle", {}, ["Reason.CLOSED", "for nothing"]),
     (
         sending.MissesClosing,
-        "test_last_reply",
-        {"first": reply_bytes(200, b"{}", connection="close")},
+        "test_last_response",
+        {"first": response_bytes(200, b"{}", connection="close")},
         ["Reason.CLOSED", "`Connection: close`"],
     ),
     # What comes, and when.
-    (wrong.TakesUnasked, "test_unasked_reply_to_paid", {}, ["for the second request b'its own'"]),
+    (
+        wrong.TakesUnasked,
+        "test_unasked_response_to_paid",
+        {},
+        ["for the second request b'its own'"],
+    ),
     (wrong.TakesUnasked, "test_unasked_while_idle", {"make": get}, ["for the second request"]),
     (wrong.GivesNoReason, "test_name_resolution", {}, ["Reason.NAME_RESOLUTION"]),
     (wrong.ReadsAll, "test_endless", {}, ["64 MB", "expected: TransportError"]),
@@ -333,7 +338,7 @@ ROWS: list[Row] = [
     (
         receiving.WaitsForBodies,
         "test_without_body",
-        {"method": "HEAD", "whole": reply_bytes(200, b"", content_length="5000")},
+        {"method": "HEAD", "whole": response_bytes(200, b"", content_length="5000")},
         ["Reason.TIMED_OUT", "responses to HEAD"],
     ),
     (receiving.WantsALength, "test_until_close", {}, ["Reason.TRUNCATED"]),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import requests
 import urllib3
 
-from muybridge.wire.transport import StreamedReply, TransportError
+from muybridge.wire.transport import StreamedResponse, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 from .wrong_transports import Given
@@ -31,7 +31,7 @@ class Naive:
     @contextmanager
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         headers = dict(request.headers)
         if authorization is not None:
             headers["Authorization"] = authorization

@@ -37,10 +37,10 @@ class AiohttpTransport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> building.AsyncReply:
+    ) -> building.AsyncResponse:
         """Send *request* on entering the context, and return its response; see `AsyncTransport`."""
         exchange = building.Exchange(request, timeout, _WRAPPERS)
-        return building.AsyncReply(self._send, exchange, authorization, _LOOP)
+        return building.AsyncResponse(self._send, exchange, authorization, _LOOP)
 
     async def close(self) -> None:
         """Close the session. The next request opens another one."""

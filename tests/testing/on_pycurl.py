@@ -37,9 +37,9 @@ class PycurlTransport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> building.Reply:
+    ) -> building.Response:
         """Send *request* on entering the context, and return its response; see `Transport`."""
-        return building.Reply(self._send, building.Exchange(request, timeout), authorization)
+        return building.Response(self._send, building.Exchange(request, timeout), authorization)
 
     def close(self) -> None:
         """Do nothing: no connection is kept."""

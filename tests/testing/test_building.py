@@ -18,11 +18,11 @@ from muybridge.testing.conformance.for_event_loops import thread_of
 from muybridge.wire.async_transport import whole
 from muybridge.wire.asyncio_transport import AsyncioLoop
 from muybridge.wire.building import (
-    AsyncReply,
+    AsyncResponse,
     Exchange,
     Fault,
     Opened,
-    Reply,
+    Response,
     fields_of,
     locate,
     look_up,
@@ -39,7 +39,7 @@ each_loop = pytest.mark.parametrize("event_loop", ["trio", "asyncio"])
 
 
 def received(method: str, status: int, *pieces: bytes) -> Iterator[bytes]:
-    """Yield what a `Reply` makes of *pieces* that a library has taken for the whole body."""
+    """Yield what a `Response` makes of *pieces* that a library has taken for the whole body."""
 
     def send(exchange: Exchange, _: str | None) -> Opened:
         exchange.begin()
@@ -47,7 +47,7 @@ def received(method: str, status: int, *pieces: bytes) -> Iterator[bytes]:
         return Opened(HttpHead(status, LENGTH), iter(pieces), lambda: None)
 
     request = HttpRequest(method=method, url="http://service.test/")
-    with Reply(send, Exchange(request, 5.0), None) as reply:
+    with Response(send, Exchange(request, 5.0), None) as reply:
         yield from reply.pieces()
 
 
@@ -103,11 +103,11 @@ def library(
 
 
 def got(event_loop: EventLoop, request: HttpRequest, *pieces: bytes, **more: Any) -> HttpResponse:
-    """Return what an `AsyncReply` makes of *pieces* that a library has taken for the whole body."""
+    """Return what an `AsyncResponse` makes of *pieces*, the whole body according to a library."""
 
     async def call() -> HttpResponse:
         send = library(event_loop, *pieces, **more)
-        reply = AsyncReply(send, Exchange(request, 5.0), None, LOOPS[event_loop])
+        reply = AsyncResponse(send, Exchange(request, 5.0), None, LOOPS[event_loop])
         return await whole(reply, paid=request.paid)
 
     with thread_of(event_loop) as thread:
@@ -151,7 +151,7 @@ def test_a_cancellation_waits_for_a_paid_response(event_loop: EventLoop) -> None
 
     async def call(exchange: Exchange) -> None:
         send = library(event_loop, b"who", b"le.")
-        reply = AsyncReply(send, exchange, None, LOOPS[event_loop])
+        reply = AsyncResponse(send, exchange, None, LOOPS[event_loop])
         response = await whole(reply, paid=True)
         outcomes.append(response.body.decode())
         await pause(event_loop)
@@ -186,7 +186,7 @@ def test_the_end_of_asyncio_run_leaves_a_create_in_doubt() -> None:
 
     async def call() -> None:
         try:
-            async with AsyncReply(forever, Exchange(POST, 60.0), None, LOOPS["asyncio"]):
+            async with AsyncResponse(forever, Exchange(POST, 60.0), None, LOOPS["asyncio"]):
                 pass
         except TransportError as error:
             outcomes.append(error)
@@ -217,7 +217,7 @@ def test_a_cancellation_comes_out_as_it_was_requested(
 
     async def call() -> None:
         try:
-            async with AsyncReply(send, Exchange(POST, 60.0), None, LOOPS["asyncio"]):
+            async with AsyncResponse(send, Exchange(POST, 60.0), None, LOOPS["asyncio"]):
                 pass
         except asyncio.CancelledError as error:
             caught.append(error)
@@ -301,7 +301,7 @@ def test_a_response_may_be_left(event_loop: EventLoop) -> None:
         return Opened(HttpHead(200), body(), lambda: closed.append("connection"))
 
     async def call() -> None:
-        async with AsyncReply(send, Exchange(GET, 5.0), None, LOOPS[event_loop]) as reply:
+        async with AsyncResponse(send, Exchange(GET, 5.0), None, LOOPS[event_loop]) as reply:
             assert await anext(reply.pieces()) == b"more"
         assert closed == ["connection", "body"]
 

@@ -80,7 +80,7 @@ class TestAsyncioTransportOnUvloop(TestAsyncioTransport):
 class TestHttpx2Transport(TransportConformance):
     """So does the one on httpx2, but for what it declares."""
 
-    capabilities = Capabilities(discards_unasked_replies=False, detects_cut_tls=False)
+    capabilities = Capabilities(discards_unasked_responses=False, detects_cut_tls=False)
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> Httpx2Transport:
         return Httpx2Transport(ssl_context=ssl_context)

@@ -16,8 +16,8 @@ from muybridge.testing import (
     SkippingClock,
     VirtualClock,
     broken_off,
-    json_reply,
-    lost_reply,
+    json_response,
+    lost_response,
     not_sent,
 )
 from muybridge.wire.transport import TransportError, exchange
@@ -26,9 +26,9 @@ from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 URL = "https://service.test"
 KEY = "sk-canary-5e1fa0"
 REQUEST = muybridge.ImgaRequest(model="imga", prompt="a horse")
-QUEUED = json_reply({"id": "task-1", "status": "queued"})
-PROCESSING = json_reply({"id": "task-1", "status": "processing"})
-DONE = json_reply({"id": "task-1", "status": "completed", "image_url": "https://cdn.test/a.png"})
+QUEUED = json_response({"id": "task-1", "status": "queued"})
+PROCESSING = json_response({"id": "task-1", "status": "processing"})
+DONE = json_response({"id": "task-1", "status": "completed", "image_url": "https://cdn.test/a.png"})
 
 
 def test_a_life_in_no_time() -> None:
@@ -69,7 +69,7 @@ def test_unsent_is_sent_again() -> None:
 
 def test_a_lost_reply_is_not() -> None:
     """A scripted failure after it leaves the create ambiguous, and costs one POST."""
-    transport = FakeTransport(lost_reply(), QUEUED)
+    transport = FakeTransport(lost_response(), QUEUED)
     client = muybridge.Client(KEY, URL, transport=transport, clock=VirtualClock())
     with pytest.raises(muybridge.CreateAmbiguous):
         client.create(REQUEST)

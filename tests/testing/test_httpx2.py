@@ -19,6 +19,7 @@ import pytest
 from tests.transport.scripted_server import connect_proxy
 
 import muybridge
+from muybridge.extras import install_command
 from muybridge.testing.certificates import client_context, server_context
 from muybridge.testing.conformance.calling import AUTHORIZATION, authority, get, post
 from muybridge.wire import httpx2_transport
@@ -31,7 +32,7 @@ from transport.scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply_bytes,
+    response_bytes,
     serve,
 )
 
@@ -198,7 +199,7 @@ def test_proxy(tls: ssl.SSLContext, scheme: str) -> None:
 
 def test_proxy_refuses() -> None:
     """A proxy that makes no tunnel leaves the request unsent."""
-    refusal = reply_bytes(403, b"no")
+    refusal = response_bytes(403, b"no")
     with ScriptedServer([Peer.read_head, lambda peer: peer.send(refusal), hang]) as proxy:
         transport = trusting(proxy=f"http://{proxy.address}")
         found = outcome(transport, post("https://service.test/"))
@@ -265,4 +266,4 @@ def test_missing_extra() -> None:
     done = subprocess.run(  # noqa: S603  # our own code
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    assert 'pip install "muybridge[httpx2]"' in done.stdout
+    assert install_command("httpx2") in done.stdout

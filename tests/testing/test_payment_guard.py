@@ -20,7 +20,7 @@ import muybridge
 from muybridge import batch
 from muybridge.batch import Stage
 from muybridge.payment_guard import PaidRequestBlocked, paid_requests
-from muybridge.testing import AsyncFakeTransport, FakeTransport, ScriptedServer, json_reply
+from muybridge.testing import AsyncFakeTransport, FakeTransport, ScriptedServer, json_response
 from muybridge.testing.scripted_server import read_request, reply
 
 REQUEST = muybridge.ImgaRequest(model="imga", prompt="a horse")
@@ -81,7 +81,7 @@ def test_own_transports(
 @pytest.mark.parametrize("call", PAID)
 def test_custom_transports(make_client: MakeClient, call: str) -> None:
     """A custom transport is not even asked, and the error says that nothing was charged."""
-    transport = Custom(otherwise=json_reply(TASK))
+    transport = Custom(otherwise=json_response(TASK))
     with pytest.raises(PaidRequestBlocked) as caught:
         PAID[call](make_client(ELSEWHERE, transport=transport))
     assert transport.requests == []
@@ -92,25 +92,25 @@ def test_custom_transports(make_client: MakeClient, call: str) -> None:
 @pytest.mark.muybridge_paid_requests
 def test_marked(make_client: MakeClient) -> None:
     """A marked test may send them."""
-    transport = Custom(json_reply(TASK))
+    transport = Custom(json_response(TASK))
     assert make_client(ELSEWHERE, transport=transport).create(REQUEST).id == "task-1"
 
 
 def test_free_requests(make_client: MakeClient) -> None:
     """Requests that cost nothing are sent."""
-    transport = Custom(json_reply(TASK))
+    transport = Custom(json_response(TASK))
     assert make_client(ELSEWHERE, transport=transport).get("task-1").status == "queued"
 
 
 def test_offline(make_client: MakeClient) -> None:
     """A transport that says that it is offline, as fake ones do, is asked."""
-    transport = FakeTransport(json_reply(TASK))
+    transport = FakeTransport(json_response(TASK))
     assert make_client(ELSEWHERE, transport=transport).create(REQUEST).id == "task-1"
 
 
 def test_loopback(make_client: MakeClient) -> None:
     """This machine may be paid."""
-    with ScriptedServer([read_request, reply(200, json_reply(TASK).body)]) as server:
+    with ScriptedServer([read_request, reply(200, json_response(TASK).body)]) as server:
         assert make_client(server.url).create(REQUEST).id == "task-1"
 
 
@@ -149,13 +149,13 @@ SUITE = {
     "conftest.py": """
         import pytest
         import muybridge
-        from muybridge.testing import FakeTransport, json_reply
+        from muybridge.testing import FakeTransport, json_response
 
         class Custom(FakeTransport):
             offline = False
 
         def pay():
-            answer = json_reply({"id": "task-1", "status": "queued"})
+            answer = json_response({"id": "task-1", "status": "queued"})
             client = muybridge.Client("key", "https://service.test", transport=Custom(answer))
             try:
                 client.create(muybridge.ImgaRequest(model="imga", prompt="a horse"))

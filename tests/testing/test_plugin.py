@@ -15,6 +15,7 @@ import pytest
 import trio
 
 import muybridge
+from muybridge.extras import install_command
 from muybridge.local import LocalService
 from muybridge.testing.plugin import MakeAsyncClient
 
@@ -108,7 +109,7 @@ def test_what_to_install(tmp_path: Path, fixture: str) -> None:
     )
     assert done.returncode == 1
     assert "muybridge.local needs hypercorn" in done.stdout
-    assert 'pip install "muybridge[local]"' in done.stdout
+    assert install_command("local") in done.stdout
 
 
 def test_names() -> None:

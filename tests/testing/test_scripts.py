@@ -14,8 +14,8 @@ from muybridge.testing.scripted_server import (
     in_words,
     read_request,
     reply,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -39,9 +39,9 @@ WORDS: list[tuple[Script, str]] = [
     (
         in_turn([reply(204, b"")], reset, serve(200, b"ok")),
         (
-            f"do for connection 1: send {reply_bytes(204, b'')!r}, close the connection; "
+            f"do for connection 1: send {response_bytes(204, b'')!r}, close the connection; "
             "for connection 2: reset the connection; "
-            f"for each that follows: answer each request with {reply_bytes(200, b'ok')!r}"
+            f"for each that follows: answer each request with {response_bytes(200, b'ok')!r}"
         ),
     ),
     (lambda peer: peer.close(), "do something"),

@@ -13,7 +13,7 @@ import pytest
 import moments
 from muybridge.testing.conformance import AsyncTransportConformance, NotConforming
 from muybridge.testing.conformance.for_event_loops import thread_of
-from muybridge.wire.async_transport import AsyncStreamedReply
+from muybridge.wire.async_transport import AsyncStreamedResponse
 from muybridge.wire.asyncio_transport import AsyncioTransport
 from muybridge.wire.http1.transport import Http1Transport
 from muybridge.wire.transport import TransportError
@@ -34,7 +34,7 @@ class ShieldsNothing:
         *,
         timeout: float,  # noqa: ASYNC109  # as that of AsyncTransport
         authorization: str | None = None,
-    ) -> AsyncGenerator[AsyncStreamedReply]:
+    ) -> AsyncGenerator[AsyncStreamedResponse]:
         free = attrs.evolve(request, interruptible=True)
         async with self.right.stream(free, timeout=timeout, authorization=authorization) as reply:
             yield reply
@@ -60,7 +60,7 @@ class ReportsCancellations(ShieldsNothing):
         *,
         timeout: float,  # noqa: ASYNC109  # as that of AsyncTransport
         authorization: str | None = None,
-    ) -> AsyncGenerator[AsyncStreamedReply]:
+    ) -> AsyncGenerator[AsyncStreamedResponse]:
         whole = ShieldsNothing.stream(self, request, timeout=timeout, authorization=authorization)
         try:
             async with whole as reply:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import attrs
 
-from muybridge.wire.transport import StreamedReply, TransportError
+from muybridge.wire.transport import StreamedResponse, TransportError
 from muybridge_protocol.http import (
     API_BODY_LIMIT,
     HttpHead,
@@ -31,7 +31,7 @@ class DecodesTwice(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             body = b"".join(reply.pieces())
             decoded = gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
@@ -44,7 +44,7 @@ class DecodesInPart(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             packed = reply.head.header("content-encoding") is not None
             yield Lenient(reply) if packed else reply
@@ -54,7 +54,7 @@ class DecodesInPart(Wrong):
 class Lenient:
     """A response whose end is taken for its end, whatever it is."""
 
-    reply: StreamedReply
+    reply: StreamedResponse
 
     @property
     def head(self) -> HttpHead:
@@ -73,7 +73,7 @@ class ReadsText(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             text = b"".join(reply.pieces()).decode("utf-8-sig", "replace")
             yield Given(reply.head, "\n".join(text.splitlines()).encode())
@@ -85,7 +85,7 @@ class JoinsFields(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             headers = tuple(dict(reply.head.headers).items())
             yield Given(HttpHead(reply.head.status, headers), b"".join(reply.pieces()))
@@ -97,7 +97,7 @@ class LeavesChunks(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             body = b"".join(reply.pieces())
             yield Given(reply.head, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
@@ -109,7 +109,7 @@ class GuessesAtFraming(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         try:
             with super().around(request, timeout, authorization) as reply:
                 yield reply
@@ -126,7 +126,7 @@ class WaitsForBodies(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             body = b"".join(reply.pieces())
             if (reply.head.header("content-length") or "0") != str(len(body)):
@@ -140,7 +140,7 @@ class WantsALength(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             if reply.head.header("content-length") is None:
                 raise failed(Reason.TRUNCATED)
@@ -155,7 +155,7 @@ class LeavesTheRest(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             body, self.rest = self.rest + b"".join(reply.pieces()), b"the rest"
             yield Given(reply.head, body)
@@ -182,7 +182,7 @@ class LimitsTheWire(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         free = attrs.evolve(request, body_limit=None)
         with super().around(free, timeout, authorization) as reply:
             body = b"".join(reply.pieces())
@@ -214,7 +214,7 @@ class KeepsTheTimeout(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         self.first = timeout if self.first is None else self.first
         with super().around(request, self.first, authorization) as reply:
             yield reply
@@ -226,7 +226,7 @@ class GivesMoreTime(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         if math.isinf(timeout):
             raise OverflowError("timestamp too large to convert to C _PyTime_t")
         with super().around(request, max(timeout, 1.0), authorization) as reply:
@@ -241,7 +241,7 @@ class OneAtATime(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with self.lock, super().around(request, timeout, authorization) as reply:
             yield reply
 
@@ -252,7 +252,7 @@ class TakesAllForTheNetwork(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         try:
             with super().around(request, timeout, authorization) as reply:
                 yield reply
@@ -268,7 +268,7 @@ class LogsReplies(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             logging.getLogger("wrong").debug("received %r", reply.head)
             yield reply
@@ -279,18 +279,18 @@ class ShowsTheKey(Wrong):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AbstractContextManager[StreamedReply]:
+    ) -> AbstractContextManager[StreamedResponse]:
         return Shown(self.around(request, timeout, authorization), authorization)
 
 
 @attrs.frozen
-class Shown(AbstractContextManager[StreamedReply]):
+class Shown(AbstractContextManager[StreamedResponse]):
     """An exchange whose repr attrs has written."""
 
-    inner: AbstractContextManager[StreamedReply]
+    inner: AbstractContextManager[StreamedResponse]
     authorization: str | None
 
-    def __enter__(self) -> StreamedReply:
+    def __enter__(self) -> StreamedResponse:
         return self.inner.__enter__()
 
     def __exit__(self, *error: object) -> bool | None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.transport import StreamedReply, TransportError
+from muybridge.wire.transport import StreamedResponse, TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
 from .wrong_transports import Wrong
@@ -28,7 +28,7 @@ class FollowsRedirectsOfGets(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
             place = reply.head.header("location") or ""
             if request.method == "POST" or not 301 <= reply.head.status <= 308:
@@ -54,7 +54,7 @@ class FollowsSeeOther(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
             place = reply.head.header("location") or ""
             if request.method != "POST" or reply.head.status != 303:
@@ -72,7 +72,7 @@ class TriesGetsAgain(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         if request.method != "POST":
             try:
                 with self.right.stream(request, timeout=timeout, authorization=authorization):
@@ -97,7 +97,7 @@ class ReadsNetrc(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         if authorization is None and "NETRC" in os.environ:
             known = netrc.netrc(os.environ["NETRC"]).authenticators(
                 urlsplit(request.url).hostname or ""
@@ -115,7 +115,7 @@ class KeepsCookies(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         if self.cookie is not None:
             request = attrs.evolve(request, headers=(*request.headers, ("Cookie", self.cookie)))
         with super().around(request, timeout, authorization) as reply:
@@ -174,7 +174,7 @@ class TriesOneAddress(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         lookup = socket.getaddrinfo
 
         def first(*arguments: Any, **named: Any) -> Any:
@@ -194,7 +194,7 @@ class OpensEachTime(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             yield reply
         self.right.close()
@@ -219,7 +219,7 @@ class StaysBroken(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         if self.failure is not None:
             raise TransportError(self.failure)
         with super().around(request, timeout, authorization) as reply:
@@ -238,7 +238,7 @@ class MissesClosing(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         if self.used:
             raise TransportError(
                 TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.CLOSED)

@@ -14,7 +14,7 @@ import attrs
 import requests
 
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.transport import StreamedReply, TransportError, exchange
+from muybridge.wire.transport import StreamedResponse, TransportError, exchange
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 
@@ -30,7 +30,7 @@ class Wrong:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AbstractContextManager[StreamedReply]:
+    ) -> AbstractContextManager[StreamedResponse]:
         return self.around(request, timeout, authorization)
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class Wrong:
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         request = self.asked(request)
         try:
             with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
@@ -76,7 +76,7 @@ class TriesAgain(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with ExitStack() as opened:
             for tries_left in (1, 0):
                 reply = self.right.stream(request, timeout=timeout, authorization=authorization)
@@ -125,7 +125,7 @@ class TakesCutForWhole(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         try:
             whole = exchange(self.right, request, timeout=timeout, authorization=authorization)
             reply = Given(HttpHead(whole.status, whole.headers), whole.body)
@@ -140,7 +140,7 @@ class TakesEarlyHints(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization):
             yield Given(HttpHead(103), b"")
 
@@ -153,7 +153,7 @@ class TakesUnasked(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             yield Given(HttpHead(200), b"somebody else's") if self.asked_before else reply
         self.asked_before = True
@@ -165,7 +165,7 @@ class DropsWhatFollows(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         try:
             with super().around(request, timeout, authorization) as reply:
                 body = b"".join(reply.pieces())
@@ -182,7 +182,7 @@ class FollowsRedirects(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
             place = reply.head.header("location")
             if not place or reply.head.status not in {301, 302, 303, 307, 308}:
@@ -199,7 +199,7 @@ class ReadsAll(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         unbounded = attrs.evolve(request, body_limit=None)
         with super().around(unbounded, timeout, authorization) as reply:
             yield Given(reply.head, b"".join(reply.pieces()))
@@ -218,7 +218,7 @@ class StartsTimeAnew(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         idle = attrs.evolve(request, idle_timeout=max(timeout, 0.001))
         with super().around(idle, timeout * 20, authorization) as reply:
             yield reply
@@ -230,7 +230,7 @@ class OutlivesItsTimeout(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout * 20, authorization) as reply:
             yield reply
 
@@ -271,7 +271,7 @@ class LeavesPacked(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         with super().around(request, timeout, authorization) as reply:
             if reply.head.header("content-encoding") is None:
                 yield reply
@@ -285,7 +285,7 @@ class LogsTheKey(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         logging.getLogger("wrong").debug("sending %r with %s", request, authorization)
         with super().around(request, timeout, authorization) as reply:
             yield reply
@@ -299,7 +299,7 @@ class KeepsTheKey(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         self.last = authorization = authorization or self.last
         with super().around(request, timeout, authorization) as reply:
             yield reply
@@ -314,7 +314,7 @@ class RaisesItsOwn(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         try:
             with super().around(request, timeout, authorization) as reply:
                 yield reply
@@ -328,7 +328,7 @@ class ChainsExceptions(Wrong):
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
+    ) -> Generator[StreamedResponse]:
         try:
             with super().around(request, timeout, authorization) as reply:
                 yield reply

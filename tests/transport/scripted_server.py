@@ -19,8 +19,8 @@ from muybridge.testing.scripted_server import (
     in_turn,
     read_request,
     reply,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -38,8 +38,8 @@ __all__ = [
     "in_turn",
     "read_request",
     "reply",
-    "reply_bytes",
     "reset",
+    "response_bytes",
     "send",
     "serve",
 ]
@@ -48,7 +48,7 @@ __all__ = [
 def created(number: int) -> bytes:
     """Return the response to a create that is accepted as `task-NUMBER`."""
     fields = {"id": f"task-{number}", "status": "queued", "created": 1}
-    return reply_bytes(200, json.dumps(fields).encode())
+    return response_bytes(200, json.dumps(fields).encode())
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from muybridge.wire.async_transport import exchange
 from muybridge.wire.exchange import Exchange
 from muybridge.wire.http1.byte_streams import Address
 from muybridge.wire.http1.connections import first_that_answers
-from muybridge.wire.http1.response import Reply
+from muybridge.wire.http1.response import Response
 from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport
@@ -47,7 +47,7 @@ from .scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -203,8 +203,8 @@ async def test_second_record_of_tls(
         peer.read_request()
         # Two records in one segment: the second is read from the socket, but not decrypted yet.
         peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
-        peer.send(reply_bytes())
-        peer.send(reply_bytes(200, b"evil"))
+        peer.send(response_bytes())
+        peer.send(response_bytes(200, b"evil"))
         peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
         peer.hang()
 
@@ -404,7 +404,7 @@ async def test_behind_a_bodiless_reply(event_loop: EventLoop, behind: bytes) -> 
 @pytest.mark.parametrize(
     "whole",
     [
-        reply_bytes(200, b"x" * 300_000),
+        response_bytes(200, b"x" * 300_000),
         b"HTTP/1.1 200 OK\r\n\r\nuntil the end",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     ],
@@ -426,8 +426,8 @@ async def test_nothing_is_left_of_a_reply(event_loop: EventLoop, whole: bytes) -
     await transport.close()
 
 
-def attributes_of(stream: Reply) -> list[Any]:
-    return [getattr(stream, field.name, None) for field in attrs.fields(Reply)]
+def attributes_of(stream: Response) -> list[Any]:
+    return [getattr(stream, field.name, None) for field in attrs.fields(Response)]
 
 
 @in_event_loop
@@ -509,7 +509,7 @@ async def test_closed_while_in_use(event_loop: EventLoop) -> None:
 
     def script(peer: Peer) -> None:
         peer.read_request()
-        peer.send(reply_bytes(200, b"whole"))
+        peer.send(response_bytes(200, b"whole"))
         peer.hang()
         gone.set()
 
@@ -605,7 +605,7 @@ async def test_junk_after_a_whole_reply(event_loop: EventLoop) -> None:
 
     def script(peer: Peer) -> None:
         peer.read_request()
-        peer.send(reply_bytes() + b"junk")
+        peer.send(response_bytes() + b"junk")
         peer.hang()
 
     transport = event_loop.transport()

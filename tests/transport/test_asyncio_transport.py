@@ -28,7 +28,7 @@ from .scripted_server import (
     closed_port,
     hang,
     read_request,
-    reply_bytes,
+    response_bytes,
     serve,
 )
 
@@ -111,7 +111,7 @@ def test_cancelled_at_each_suspension(
     def script(peer: Peer) -> None:
         """Respond in four pieces: the exchange waits for each of them."""
         peer.read_request()
-        whole = reply_bytes(200, b"whole")
+        whole = response_bytes(200, b"whole")
         peer.send(whole[:-3])
         peer.drip(whole[-3:], every=0.003)
         peer.hang()
@@ -160,7 +160,7 @@ def hold_back(arrived: threading.Event, release: threading.Event) -> Callable[[P
         peer.read_request()
         arrived.set()
         release.wait(5)
-        peer.send(reply_bytes(200, b"whole"))
+        peer.send(response_bytes(200, b"whole"))
         peer.hang()
 
     return script
@@ -341,7 +341,7 @@ def test_large_request(run: Run) -> None:
     def script(peer: Peer) -> None:
         released.wait(0.2)
         peer.read_request()
-        peer.send(reply_bytes(200, b"whole"))
+        peer.send(response_bytes(200, b"whole"))
 
     async def send() -> bytes:
         body = b"x" * 20_000_000

@@ -26,8 +26,8 @@ from .scripted_server import (
     ScriptedServer,
     in_turn,
     read_request,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -78,13 +78,13 @@ def test_polls_seconds_apart(
 def test_unsolicited_reply_with_the_body(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """What follows a body in one piece with it is neither of the body nor the next response."""
     head_read = threading.Event()
-    head, _, body = reply_bytes().partition(b"\r\n\r\n")
+    head, _, body = response_bytes().partition(b"\r\n\r\n")
 
     def script(peer: Peer) -> None:
         peer.read_request()
         peer.send(head + b"\r\n\r\n")
         head_read.wait(5)
-        peer.send(body + reply_bytes(200, b"evil"))
+        peer.send(body + response_bytes(200, b"evil"))
         peer.hang()
 
     with ScriptedServer(in_turn(script, serve(200, b"good")), tls=tls) as server:
@@ -103,7 +103,7 @@ def test_threads(transport: Transport, tls: ssl.SSLContext | None) -> None:
             path = peer.read_request().split(b" ")[1]
             if path.startswith(b"/first"):
                 together.wait(10)
-            peer.send(reply_bytes(200, path))
+            peer.send(response_bytes(200, path))
 
     with (
         ScriptedServer(echo, tls=tls) as server,
@@ -126,7 +126,7 @@ def test_more_threads_than_kept(make_transport: MakeTransport) -> None:
     def script(peer: Peer) -> None:
         peer.read_request()
         together.wait(5)
-        peer.send(reply_bytes())
+        peer.send(response_bytes())
         peer.hang()
 
     with ScriptedServer(script) as server, ThreadPoolExecutor(8) as threads:
@@ -165,7 +165,7 @@ def test_no_leak(transport: Transport, tls: ssl.SSLContext | None) -> None:
         [read_request],
         [read_request, reset],
         [read_request, send(b"SSH-2.0\r\n")],
-        [read_request, send(reply_bytes()[:-1])],
+        [read_request, send(response_bytes()[:-1])],
         [read_request, send(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")],
     )
     by_turns = [faults[n % len(faults)] for n in range(120)]

@@ -16,15 +16,15 @@ from .scripted_server import (
     ScriptedServer,
     Step,
     hang,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
 
 STRAYS = {
-    "429": reply_bytes(429, b"", retry_after="0"),
-    "400": reply_bytes(400, b'{"error": "no"}'),
-    "200": reply_bytes(200, b'{"id": "task-of-another"}'),
+    "429": response_bytes(429, b"", retry_after="0"),
+    "400": response_bytes(400, b'{"error": "no"}'),
+    "200": response_bytes(200, b'{"id": "task-of-another"}'),
     "a part of a head": b"HTTP/1.1 200 OK\r\n",
     "one byte": b"\n",
 }

@@ -32,8 +32,8 @@ from .scripted_server import (
     ScriptedServer,
     hang,
     read_request,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -238,7 +238,7 @@ def test_early_refusal(transport: Transport) -> None:
 
     def refuse(peer: Peer) -> None:
         peer.read_head()
-        peer.send(reply_bytes(413, b"too large", connection="close"))
+        peer.send(response_bytes(413, b"too large", connection="close"))
         peer.sock.shutdown(socket.SHUT_RD)
         peer.stopping.wait(1)
 

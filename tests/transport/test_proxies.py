@@ -23,8 +23,8 @@ from .scripted_server import (
     connect_proxy,
     hang,
     read_request,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -76,15 +76,15 @@ def drip_a_reply(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ([Peer.read_head, send(reply_bytes(407))], Reason.PROXY_REFUSED),
-        ([Peer.read_head, send(reply_bytes(502, b"sorry"))], Reason.PROXY_REFUSED),
-        ([Peer.read_head, send(reply_bytes(302, location="/x"))], Reason.PROXY_REFUSED),
+        ([Peer.read_head, send(response_bytes(407))], Reason.PROXY_REFUSED),
+        ([Peer.read_head, send(response_bytes(502, b"sorry"))], Reason.PROXY_REFUSED),
+        ([Peer.read_head, send(response_bytes(302, location="/x"))], Reason.PROXY_REFUSED),
         ([Peer.read_head], Reason.CLOSED),
         ([Peer.read_head, reset], Reason.RESET),
         ([Peer.read_head, send(b"SSH-2.0-OpenSSH\r\n\r\n")], Reason.MALFORMED),
         ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\n\r\n\x16\x03")], Reason.MALFORMED),
         (
-            [Peer.read_head, send(OPENED + reply_bytes(429, b""))],
+            [Peer.read_head, send(OPENED + response_bytes(429, b""))],
             Reason.MALFORMED,
         ),
         ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 99_999)], Reason.MALFORMED),

@@ -19,7 +19,7 @@ from .scripted_server import (
     in_turn,
     read_request,
     reply,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -28,8 +28,8 @@ CHUNKED = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     b'6;ext=1\r\n{"id":\r\nA\r\n "abcdef"}\r\n0\r\nX-Sum: 1\r\n\r\n'
 )
-COUNTED = reply_bytes(200, b'{"id": "abcdef"}', content_type="application/json")
-PACKED = reply_bytes(200, gzip.compress(b'{"id": "abcdef"}'), content_encoding="gzip")
+COUNTED = response_bytes(200, b'{"id": "abcdef"}', content_type="application/json")
+PACKED = response_bytes(200, gzip.compress(b'{"id": "abcdef"}'), content_encoding="gzip")
 
 
 @pytest.mark.parametrize("whole", [COUNTED, CHUNKED, PACKED], ids=["counted", "chunked", "gzip"])
@@ -282,7 +282,7 @@ def test_bodiless(transport: Transport, method: str, status: int, fields: dict[s
     if "transfer_encoding" in fields:
         whole = head(b"Transfer-Encoding: chunked")
     else:
-        whole = reply_bytes(status, b"", **fields)
+        whole = response_bytes(status, b"", **fields)
     with ScriptedServer([read_request, send(whole), read_request, send(whole), hang]) as server:
         for _ in range(2):
             response = call(transport, HttpRequest(method=method, url=server.url))

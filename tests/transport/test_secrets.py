@@ -19,7 +19,7 @@ from .scripted_server import (
     Script,
     ScriptedServer,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -66,7 +66,7 @@ def test_pickle(transport: Transport) -> None:
 def test_no_cache_keeps_a_signed_link(transport: Transport, status: int) -> None:
     """The standard library caches the URLs that it takes apart, and is given no signed one."""
     split: Any = urllib.parse.urlsplit
-    location = reply_bytes(status, b"", location=f"/elsewhere?{QUERY}")
+    location = response_bytes(status, b"", location=f"/elsewhere?{QUERY}")
     with ScriptedServer([read_request, send(location)]) as server:
         split.cache_clear()
         assert call(transport, get(f"{server.url}/picture.png?{QUERY}")).status == status

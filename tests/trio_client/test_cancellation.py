@@ -21,7 +21,7 @@ from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.tasks import Task
 from transport.certificates import client_context, server_context
-from transport.scripted_server import Peer, ScriptedServer, hang, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, hang, response_bytes
 
 from .in_trio import at_every_checkpoint, client_of, mock_world, on_virtual_time
 
@@ -128,7 +128,7 @@ class Service:
             peer.read_request()
             self.accepted += 1
             record = {"id": f"task-{self.accepted}", "status": "queued", "created": 1}
-            reply = reply_bytes(200, json.dumps(record).encode())
+            reply = response_bytes(200, json.dumps(record).encode())
             # In parts, so that there are more checkpoints to be cancelled at.
             for part in (reply[:10], reply[10:20], reply[20:-6], reply[-6:-3], reply[-3:]):
                 peer.send(part)

@@ -12,7 +12,7 @@ import pytest
 
 from processes import environment
 from stores import purchases_at
-from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, in_turn, response_bytes
 
 PROGRAM = """
 import signal, sys
@@ -107,7 +107,7 @@ def test_a_create_that_ends(tmp_path: Path) -> None:
     def refuse(peer: Peer) -> None:
         peer.read_request()
         arrived.set()
-        peer.send(reply_bytes(400, b"{}"))
+        peer.send(response_bytes(400, b"{}"))
 
     with ScriptedServer(in_turn(refuse)) as server:
         said = ended("create", "cancelled", server, arrived, tmp_path)

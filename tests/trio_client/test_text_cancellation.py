@@ -16,7 +16,7 @@ from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, par
 from client.in_process import World
 from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.http import HttpRequest, HttpResponse
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, response_bytes
 
 from .in_trio import at_every_checkpoint, client_of, mock_world, on_virtual_time
 
@@ -140,7 +140,7 @@ class WhenAsked(Slowly):
 
 
 BODY = b'{"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]}'
-REPLY = reply_bytes(200, BODY)
+REPLY = response_bytes(200, BODY)
 
 
 @pytest.mark.parametrize("method", ["generate_content", "stream_generate_content"])

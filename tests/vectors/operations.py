@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -27,7 +28,18 @@ from muybridge_protocol.text.encoding import encode_content
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import GenerateContentResponse
 
-from .scripts import OPERATIONS, RECORDS, SCRIPTS, STATUSES, Film, Reaction, raw
+from .scripts import (
+    OPERATIONS,
+    RECORDS,
+    REFUSALS,
+    SCRIPTS,
+    STATUSES,
+    Film,
+    Plain,
+    Reaction,
+    Slow,
+    raw,
+)
 from .telling import (
     NOW,
     SERVICE,
@@ -43,7 +55,7 @@ from .telling import (
 )
 
 EXCHANGE = 0.5
-"""Seconds that every exchange of a script takes."""
+"""Seconds that an exchange of a script takes, unless it is a slow one."""
 
 
 def begin(told: Told, *, now: float = NOW, seed: int = 0) -> Operation[Any]:
@@ -76,17 +88,17 @@ def begin(told: Told, *, now: float = NOW, seed: int = 0) -> Operation[Any]:
 def operation_cases() -> list[Told]:
     """Return scripts of what happens to an operation."""
     return [
-        _played(name, told, script, seed)
+        played(name, told, script, seed)
         for seed, (name, told, script) in enumerate(SCRIPTS, start=1)
     ]
 
 
-def _played(name: str, told: Told, script: list[Reaction], seed: int) -> Told:
+def played(name: str, told: Told, script: Iterable[Reaction], seed: int) -> Told:
+    """Return what an operation does in the course of *script*, which may be longer."""
     now = NOW
     operation = begin(told, now=now, seed=seed)
     reactions = iter(script)
     steps: list[Told] = []
-    used = 0
     while True:
         action: Send | Fetch | Wait | Settled[Any] = operation.next_action(now)
         step: Told = {"now": now, "action": told_action(action)}
@@ -96,17 +108,19 @@ def _played(name: str, told: Told, script: list[Reaction], seed: int) -> Told:
         if isinstance(action, Wait):
             now = action.until
             continue
-        now += EXCHANGE
-        used += 1
-        operation, then = _react(operation, next(reactions), now)
+        reaction = next(reactions)
+        if isinstance(reaction, Slow):
+            now += reaction.seconds
+            reaction = reaction.reaction
+        else:
+            now += EXCHANGE
+        operation, then = _react(operation, reaction, now)
         step["then"] = {"now": now, **then}
     start = {"now": NOW, "wall": WALL, "seed": seed}
     return {"name": name, "operation": told, "start": start, "steps": steps}
 
 
-def _react(
-    operation: Operation[Any], reaction: Reaction, now: float
-) -> tuple[Operation[Any], Told]:
+def _react(operation: Operation[Any], reaction: Plain, now: float) -> tuple[Operation[Any], Told]:
     told: Told
     if isinstance(reaction, HttpResponse):
         operation = operation.receive(reaction, now)
@@ -148,8 +162,8 @@ def reply_cases() -> list[Told]:
     for kind, bodies in RECORDS.items():
         replies += [(kind, raw(200, body)) for body in bodies]
         replies += [(kind, raw(status, said)) for status in STATUSES if status != 200]
-    held = b'{"id": "task-7", "object": "image", "status": "queued"}'
-    replies += [("create", raw(status, held)) for status in (201, 400, 429, 500)]
+    replies += [("create", raw(status, REFUSALS[0])) for status in (201, 429, 500)]
+    replies += [("create", raw(400, body)) for body in REFUSALS]
     return [_judged(kind, answer) for kind, answer in replies]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from muybridge_protocol.errors import InvalidRequest
@@ -22,7 +22,7 @@ from muybridge_protocol.rules.relations import (
     RequiredFor,
     Requires,
 )
-from muybridge_protocol.rules.values import Kind
+from muybridge_protocol.rules.values import Kind, Problem
 from muybridge_protocol.text.content import GenerationConfig
 from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH
 from muybridge_protocol.text.encoding import encode_content, encode_mapping
@@ -38,13 +38,13 @@ _MESSAGES = [{"role": "user", "content": "Why does a horse gallop?"}]
 
 def request_cases() -> list[Told]:
     """Return requests, each with exactly what is sent for it."""
-    created = [
-        _created(family, body)
+    made = [
+        created(family, body)
         for family in FAMILIES.values()
         for body in _bodies(family)
         if family.check(body).ok
     ]
-    return [*created, *_on_purpose(), *_others()]
+    return [*made, *_on_purpose(), *_others()]
 
 
 def invalid_cases() -> list[Told]:
@@ -54,21 +54,23 @@ def invalid_cases() -> list[Told]:
         for body in _bodies(family):
             problems = family.check(body).problems
             if problems:
-                found.append(
-                    {
-                        "name": _name(family, body),
-                        "kind": "create",
-                        "family": family.name,
-                        "input": body,
-                        "problems": [
-                            {"field": p.field, "rule": p.rule, "says": str(p)} for p in problems
-                        ],
-                    }
-                )
+                found.append(refused(family, body, problems))
     return [*found, *_invalid_texts()]
 
 
-def _created(family: Family, body: Told, *, unlisted: bool = False, **extra: object) -> Told:
+def refused(family: Family, body: Told, problems: Iterable[Problem]) -> Told:
+    """Return a request that has *problems*."""
+    return {
+        "name": _name(family, body),
+        "kind": "create",
+        "family": family.name,
+        "input": body,
+        "problems": [{"field": p.field, "rule": p.rule, "says": str(p)} for p in problems],
+    }
+
+
+def created(family: Family, body: Told, *, unlisted: bool = False, **extra: object) -> Told:
+    """Return a request, with exactly what is sent for it."""
     notices = [notice.field for notice in family.check(body, keep_unknown=True).notices]
     arguments: dict[str, Any] = {"extra": extra}
     for wire, value in body.items():
@@ -207,9 +209,9 @@ def _on_purpose() -> Iterator[Told]:
     """Yield requests with models and fields that the tables do not know, sent on purpose."""
     for family in FAMILIES.values():
         base = _base(family)
-        yield _created(family, base, x_seed=7, xNested={"a": [1, 2.5, None, True, "\U0001f40e"]})
+        yield created(family, base, x_seed=7, xNested={"a": [1, 2.5, None, True, "\U0001f40e"]})
         if family.models:
-            yield _created(family, {**base, "model": "brand-new"}, unlisted=True)
+            yield created(family, {**base, "model": "brand-new"}, unlisted=True)
 
 
 def _others() -> Iterator[Told]:

@@ -35,7 +35,10 @@ from .replay import (
 from .telling import told_event
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("requests", "invalid-requests", "replies", "operations", "streams")
+NAMES = (
+    "families", "rules", "delivery", "requests", "invalid-requests", "replies", "operations",
+    "intervals", "streams", "budgets",
+)  # fmt: skip
 FILES: dict[str, Any] = {name: load(f"{name}.json") for name in NAMES}
 
 
@@ -70,6 +73,25 @@ def test_every_case_has_a_name(name: str) -> None:
     """No two cases of a file have one name."""
     names = [case["name"] for case in FILES[name]["cases"]]
     assert len(set(names)) == len(names)
+
+
+def test_every_rule_is_explained() -> None:
+    """Each rule of the tables, and each that a request breaks, is among the rules."""
+    explained = {case["name"] for case in FILES["rules"]["cases"]}
+    families = FILES["families"]["cases"]
+    of_values = [
+        rule for family in families for field in family["fields"] for rule in field["rules"]
+    ]
+    of_values += [
+        rule
+        for family in families
+        for model in family["models"]
+        for rules in model["limits"].values()
+        for rule in rules
+    ]
+    of_relations = [rule for family in families for rule in family["relations"]]
+    broken = [each for case in FILES["invalid-requests"]["cases"] for each in case["problems"]]
+    assert {each["rule"] for each in (*of_values, *of_relations, *broken)} == explained
 
 
 def test_requests() -> None:

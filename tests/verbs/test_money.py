@@ -73,7 +73,7 @@ def test_what_was_spent(store: Store) -> None:
 
 def test_by_tag(store: Store) -> None:
     """A purchase counts under the value of its tag, and under nothing without one."""
-    buy(store, "customer=acme", "urgent", task="T1")
+    buy(store, "customer=acme", "urgent=a=b", task="T1")
     buy(store, "customer=duck", task="T2")
     buy(store, "customers=x", task="T3")
     assert rows(spending.spent(store, ["customer"])) == {
@@ -82,7 +82,7 @@ def test_by_tag(store: Store) -> None:
         (("",), "accepted"): (1, Sum(COST)),
     }
     assert rows(spending.spent(store, ["model", "urgent"])) == {
-        (("imgb-2", "urgent"), "accepted"): (1, Sum(COST)),
+        (("imgb-2", "a=b"), "accepted"): (1, Sum(COST)),
         (("imgb-2", ""), "accepted"): (2, Sum(2 * COST)),
     }
     with pytest.raises(ValueError, match=r"one key of tags \(got customer, urgent\)"):
@@ -136,14 +136,26 @@ def test_pruning_of_earlier_days_alone(place: str) -> None:
 
 
 def test_budgets(store: Store) -> None:
-    """How far each stored budget is used up, in its period."""
+    """How far each stored budget is used up, in its period; of a key's, under each value."""
     buy(store, "a=1", task="T1")
     store.limit("a=1", Budget(creates=5, per="day"))
     store.limit(EVERYTHING, Budget(cost=1), from_now=True)
+    store.limit("a", Budget(creates=7))
+    store.limit("a", Budget(creates=6, per="month"), from_now=True)
     buy(store, "a=1", task="T2")
-    told = {one.stored.tag: one.spent for one in spending.budgets(store)}
-    assert told["a=1"][Measure.CREATES] == 2
-    assert told[EVERYTHING][Measure.COST] == COST
+    buy(store, "a=2", "ab=3", task="T3")
+    told = {
+        (one.stored.tag, one.stored.budget.per): {
+            tag: (spent[Measure.CREATES], spent[Measure.COST]) for tag, spent in one.spent.items()
+        }
+        for one in spending.budgets(store)
+    }
+    assert told == {
+        (EVERYTHING, None): {EVERYTHING: (2, 2 * COST)},
+        ("a", None): {"a=1": (2, 2 * COST), "a=2": (1, COST)},
+        ("a", "month"): {"a=1": (1, COST), "a=2": (1, COST)},
+        ("a=1", "day"): {"a=1": (2, 2 * COST)},
+    }
 
 
 # Decisions

@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from muybridge_protocol.media.inline import InlineMedia as InlineMedia
     from muybridge_protocol.purchases import Budget as Budget
+    from muybridge_protocol.purchases import InvalidTags as InvalidTags
     from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
     from muybridge_protocol.rules.media import MediaReport as MediaReport
     from muybridge_protocol.text.content import (
@@ -168,7 +169,7 @@ _HOMES: Final = {
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
     "muybridge_protocol.media.inline": Home("InlineMedia"),
-    "muybridge_protocol.purchases": Home("Budget"),
+    "muybridge_protocol.purchases": Home("Budget InvalidTags"),
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from muybridge.purchases.booking import Books
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
-    from muybridge_protocol.purchases import Budget
+    from muybridge_protocol.purchases import Budget, Tags
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class AsyncClient(BaseClient):
@@ -61,7 +62,8 @@ class AsyncClient(BaseClient):
         budget: Budget | None = None,
         store: Store | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
+        tags: Tags | None = None,
         account: str | None = None,
         transport: AsyncTransport | None = None,
         wall: Callable[[], float] = time.time,
@@ -90,12 +92,16 @@ class AsyncClient(BaseClient):
             store: Where requests that cost money are recorded: a file, or a PostgreSQL database
                 ("postgresql://USER@HOST/DATABASE") that many machines share, or a `Store`.
                 None stands for `MUYBRIDGE_STORE`, or else for a file in your state folder.
-                Requests are recorded only if a store, a budget or `dedupe` is set, here or in
+                Requests are recorded only if a store, a budget, tags or `dedupe` is set, here or in
                 the environment. `create_once` always records.
             prices: What requests cost, for a limit on cost and for the record.
                 None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
             dedupe: Whether identical requests of `create` and `run` share one task.
-                They then return the task of the earlier request, as `create_once` does.
+                They then return the task of the earlier request, as `create_once` does. True is
+                for those with the same tags, and "across-tags" for all, whatever their tags.
+            tags: Whom or what all purchases are for, such as `{"customer": "acme"}`. They are
+                recorded, and budgets can limit each of them. They are added to those of
+                `MUYBRIDGE_TAGS`, and the tags of a call to them.
             account: Your name for the key's account, or None for the key itself.
                 With a name, `create_once` and `dedupe` still recognize earlier requests after you
                 change the key. Set it from the start, and use it for one account only.
@@ -105,6 +111,7 @@ class AsyncClient(BaseClient):
         Raises:
             InvalidKey: There is no key, or it cannot be sent as it is.
             InvalidAddress: There is no base URL, or it cannot be used.
+            InvalidTags: Some tags cannot be used.
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
@@ -121,11 +128,13 @@ class AsyncClient(BaseClient):
             account=account,
         )
         calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
-        super().__init__(calls, owns_transport=transport is None)
+        super().__init__(calls, owns_transport=transport is None, prices=prices)
         self._listeners = Listeners(on_submitted, on_event)
         self._transport = transport
         self._wall = wall
-        self._books = read_books(budget, store, self._credentials, prices=prices, dedupe=dedupe)
+        self._books = read_books(
+            budget, store, self._credentials, prices=prices, dedupe=dedupe, tags=tags
+        )
         self._bound: dict[str, tuple[Driver, object]] = {}
 
     @property
@@ -189,9 +198,11 @@ class AsyncClient(BaseClient):
             self._books,
         )
 
-    def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
+    def _outcomes(
+        self, run: FleetRun, workers: int, books: Books | None, *, dedupe: Dedupe
+    ) -> AsyncOutcomes:
         if self._find_event_loop()[0] == "trio":
             from muybridge.drivers.trio_outcomes import TrioOutcomes
 
-            return TrioOutcomes(run, self._driver, workers, names)
-        return super()._outcomes(run, workers, names)
+            return TrioOutcomes(run, self._driver, workers, books, dedupe=dedupe)
+        return super()._outcomes(run, workers, books, dedupe=dedupe)

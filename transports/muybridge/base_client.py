@@ -7,19 +7,22 @@ thin faces without logic.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Never, NoReturn, Self, TypeVar, overload
 
+import attrs
+
+from muybridge.configuration import check_dedupe, read_books
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
 from muybridge.drivers.watching import Watch
 from muybridge.misplaced import missing_attribute, refuse_misplaced
-from muybridge_protocol.arguments import check_callable, check_type
+from muybridge_protocol.arguments import check_callable
 from muybridge_protocol.events import Polled
 from muybridge_protocol.families import Unlisted, check_request
 from muybridge_protocol.families.request import MediaRequest
@@ -39,7 +42,7 @@ from muybridge_protocol.text.defaults import (
     CHAT_PATH,
     MESSAGES_PATH,
     NO_BODY,
-    REPLY_LIMIT,
+    RESPONSE_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
 )
@@ -51,7 +54,11 @@ if TYPE_CHECKING:
     from muybridge.files.sidecar import Sidecar
     from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
-    from muybridge.purchases.booking import Books
+    from muybridge.purchases.booking import Booking, Books
+    from muybridge_protocol.estimates import PriceList
+    from muybridge_protocol.operations.operation import Operation
+    from muybridge_protocol.purchases import Tags
+    from muybridge_protocol.purchases.names import Dedupe
     from muybridge_protocol.rules.media import MediaReport
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
@@ -69,19 +76,23 @@ class BaseClient:
     Args:
         calls: Begins operations.
         owns_transport: Whether closing the client closes the connections.
+        prices: What requests cost, or None if that is not known.
     """
 
     _closed: bool = False
     _text_calls: TextCalls | None = None
 
-    def __init__(self, calls: Calls, *, owns_transport: bool) -> None:
+    def __init__(
+        self, calls: Calls, *, owns_transport: bool, prices: PriceList | None = None
+    ) -> None:
         self._calls = calls
+        self._prices = prices
         self._owns_transport = owns_transport
         self._interrupted = InterruptedTasks()
         self._books: Books | None = None
         """What the client books its paid requests with, or None."""
         self._names: Books | None = None
-        """What has the store that keeps the names, if the client has no other."""
+        """What books requests with a name or with tags, if the client books no others."""
 
     if not TYPE_CHECKING:
         __getattr__ = missing_attribute
@@ -144,6 +155,8 @@ class BaseClient:
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
+        *,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> Task:
         """Create a task and return it as soon as its id is known.
@@ -156,6 +169,7 @@ class BaseClient:
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             NotSent: The service was not reached; nothing was charged.
@@ -165,7 +179,8 @@ class BaseClient:
         refuse_misplaced(self, "create", _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
-            return await self._create(await self._request(request, fields), notes)
+            checked = self._checked(tags)
+            return await self._create(await self._request(request, fields), notes, checked)
         except BaseException as error:
             notes.leave_note(error)
             raise
@@ -175,6 +190,8 @@ class BaseClient:
         once: str,
         request: MediaRequest | str,
         fields: Fields | None = None,
+        *,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -191,6 +208,8 @@ class BaseClient:
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
+            tags: Tags of the purchase besides the client's. They do not belong to the name: if the
+                name has a task already, that one has the tags that it was created with.
 
         Raises:
             OnceTaken: The name belongs to another request; nothing was sent.
@@ -207,8 +226,9 @@ class BaseClient:
         notes = PaidNotes(self._interrupted)
         try:
             once = check_once(once)
+            checked = self._checked(tags)
             made = await self._request(request, fields)
-            return await self._create(made, notes, once, named=True)
+            return await self._create(made, notes, checked, once, named=True)
         except BaseException as error:
             notes.leave_note(error)
             raise
@@ -262,8 +282,18 @@ class BaseClient:
         """
         refuse_misplaced(self, "wait", _misplaced)
         check_callable("on_update", on_update)
+        return await self._wait(task, timeout, on_update)
+
+    async def _wait(
+        self,
+        task: Task | Result | str,
+        timeout: float | None,
+        on_update: Callable[[Result], None] | None,
+        tags: Tags | None = None,
+    ) -> Result:
+        """Wait for a task as `wait` does. Its purchase has *tags*, if they are known."""
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
-        drive = Drive(self._driver, poll)
+        drive = Drive(self._driver, poll, tags=tags)
         try:
             while await drive.step():
                 for event in drive.events:
@@ -313,6 +343,7 @@ class BaseClient:
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> Result:
         """Create a task and wait until it is completed.
@@ -323,6 +354,7 @@ class BaseClient:
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
             timeout: Seconds to wait after the creation, an hour by default; None for no limit.
             on_update: Called with each valid response.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
@@ -334,8 +366,10 @@ class BaseClient:
         check_callable("on_update", on_update)
         notes = PaidNotes(self._interrupted)
         try:
-            task = await self._create(await self._request(request, fields), notes)
-            return await self.wait(task, timeout=timeout, on_update=on_update)
+            checked = self._checked(tags)
+            known = {**self._driver.tags, **checked}
+            task = await self._create(await self._request(request, fields), notes, checked)
+            return await self._wait(task, timeout, on_update, known)
         except BaseException as error:
             notes.leave_note(error)
             raise
@@ -347,7 +381,8 @@ class BaseClient:
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
+        tags: Tags | Sequence[Tags | None] | None = None,
         **_misplaced: Never,
     ) -> AsyncOutcomes:
         """Return a context that creates and awaits many tasks, and gives their outcomes.
@@ -370,17 +405,22 @@ class BaseClient:
                 by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the store knows from
-                earlier runs included. Each of them has its own outcome.
+                earlier runs included. Each of them has its own outcome. True is for those with the
+                same tags, and "across-tags" for all, whatever their tags.
+            tags: Tags of what is bought, besides the client's: one mapping for all work, or a list
+                with one mapping, or None, for each piece of it.
 
         Raises:
-            ValueError: A limit is below one.
+            InvalidTags: Some tags cannot be used.
+            ValueError: A limit is below one, or there are not as many tags as pieces of work.
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
         refuse_misplaced(self, "run_all", _misplaced)
         from muybridge.drivers.fleet_run import FleetRun
 
-        check_type("dedupe", dedupe, bool, "True or False")
+        check_dedupe(dedupe)
+        books = self._named_books() if dedupe or tags else None
         run = FleetRun(
             self._calls,
             self._driver.listeners,
@@ -389,9 +429,11 @@ class BaseClient:
             concurrency=concurrency,
             per_family=per_family,
             timeout=timeout,
+            tags=tags,
+            common=self._driver.tags,
             **self._moment(),
         )
-        return self._outcomes(run, run.connections, self._named_books() if dedupe else None)
+        return self._outcomes(run, run.connections, books, dedupe=dedupe)
 
     @overload
     async def download(
@@ -578,7 +620,13 @@ class BaseClient:
         await self._driver.finish(operation)
 
     async def call(
-        self, method: str, path: str, json: object = None, **_misplaced: Never
+        self,
+        method: str,
+        path: str,
+        json: object = None,
+        *,
+        tags: Tags | None = None,
+        **_misplaced: Never,
     ) -> HttpResponse:
         """Call any endpoint of the service and return its response, whatever its status.
 
@@ -589,6 +637,7 @@ class BaseClient:
             method: The HTTP method, in capital letters.
             path: The path below the base URL, beginning with one slash.
             json: The JSON value to send, or None for a request without a body.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidAddress: The path leaves the service's origin.
@@ -598,8 +647,9 @@ class BaseClient:
         refuse_misplaced(self, "call", _misplaced)
         notes = PaidNotes(self._interrupted)
         try:
+            checked = self._checked(tags)
             operation = self._calls.call(method, path, json, now=self._now())
-            return await self._driver.finish(operation, notes)
+            return await self._driver.finish(operation, notes, self._booking(operation, checked))
         except BaseException as error:
             notes.leave_note(error)
             raise
@@ -613,7 +663,8 @@ class BaseClient:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
@@ -629,6 +680,7 @@ class BaseClient:
             extra: Other fields of the request, by their wire names.
             timeout: Maximum seconds, including retries.
             size_limit: Maximum size of the response, in bytes.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
@@ -641,6 +693,7 @@ class BaseClient:
             model,
             contents,
             {"timeout": timeout, "size_limit": size_limit},
+            tags,
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
@@ -655,8 +708,9 @@ class BaseClient:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> AsyncContentStream:
         """Return a context manager that generates text and yields it in chunks as they arrive.
@@ -678,6 +732,7 @@ class BaseClient:
             timeout: Maximum seconds until the end of the response, including retries.
             size_limit: Maximum size of the response, in bytes.
             silence: Maximum seconds without a byte of the response, or None for no limit.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
@@ -690,6 +745,7 @@ class BaseClient:
             model,
             contents,
             {"timeout": timeout, "size_limit": size_limit, "silence": silence},
+            tags,
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
@@ -700,7 +756,8 @@ class BaseClient:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
@@ -711,21 +768,23 @@ class BaseClient:
             body: The JSON body.
             timeout: Maximum seconds, including retries.
             size_limit: Maximum size of the response, in bytes.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             MuybridgeError: As for `generate_content`.
         """
         refuse_misplaced(self, "chat_completions", _misplaced)
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
-        return await self._text.mapping(body, CHAT_PATH, limits)
+        return await self._text.mapping(body, CHAT_PATH, limits, tags)
 
     def stream_chat_completions(
         self,
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> AsyncTextStream[JsonObject]:
         """Return a context manager that sends a chat completions request and yields the chunks.
@@ -735,13 +794,14 @@ class BaseClient:
             timeout: Maximum seconds until the end of the response, including retries.
             size_limit: Maximum size of the response, in bytes.
             silence: Maximum seconds without a byte of the response, or None for no limit.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
         refuse_misplaced(self, "stream_chat_completions", _misplaced)
         return self._text.stream_chat(
-            body, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
+            body, {"timeout": timeout, "size_limit": size_limit, "silence": silence}, tags
         )
 
     async def messages(
@@ -750,7 +810,8 @@ class BaseClient:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
@@ -762,6 +823,7 @@ class BaseClient:
             path: The endpoint's path below the text base URL.
             timeout: Maximum seconds, including retries.
             size_limit: Maximum size of the response, in bytes.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidAddress: The path is outside the text base URL's origin.
@@ -769,7 +831,7 @@ class BaseClient:
         """
         refuse_misplaced(self, "messages", _misplaced)
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
-        return await self._text.mapping(body, path, limits)
+        return await self._text.mapping(body, path, limits, tags)
 
     def stream_messages(
         self,
@@ -777,8 +839,9 @@ class BaseClient:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> AsyncTextStream[JsonObject]:
         """Return a context manager that sends a messages request and yields the events.
@@ -789,13 +852,14 @@ class BaseClient:
             timeout: Maximum seconds until the end of the response, including retries.
             size_limit: Maximum size of the response, in bytes.
             silence: Maximum seconds without a byte of the response, or None for no limit.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             MuybridgeError: As for `stream_generate_content`.
         """
         refuse_misplaced(self, "stream_messages", _misplaced)
         return self._text.stream_messages(
-            body, path, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
+            body, path, {"timeout": timeout, "size_limit": size_limit, "silence": silence}, tags
         )
 
     async def _download(
@@ -811,8 +875,23 @@ class BaseClient:
         """Save a result to a path, as `download` and `save` say."""
         from muybridge.files.downloads import download
 
+        if sidecar:
+            sidecar = await self._with_tags(sidecar, source)
         saving = partial(download, path=path, sidecar=sidecar, adds_suffix=adds_suffix)
         return await self._fetch(source, saving, seconds, size_limit)
+
+    async def _with_tags(
+        self, sidecar: Literal[True] | Sidecar, source: Result | Task | str
+    ) -> Sidecar:
+        """Return what a sidecar says, with the tags under which the store has the task."""
+        from muybridge.files.sidecar import Sidecar
+
+        about = Sidecar() if sidecar is True else sidecar
+        _, task = link_of(source)
+        if about.tags is not None or task is None:
+            return about
+        known = partial(self._named_books().tags_of, task.id)
+        return attrs.evolve(about, tags=await self._driver.runtime.in_thread(known))
 
     async def _fetch(
         self,
@@ -855,6 +934,7 @@ class BaseClient:
         self,
         request: MediaRequest,
         notes: PaidNotes,
+        tags: Tags,
         once: str | None = None,
         *,
         named: bool = False,
@@ -863,28 +943,47 @@ class BaseClient:
 
         The caller leaves the *notes* if anything is raised: another Ctrl-C may strike on the way.
         """
-        books = self._driver.books
+        driver = self._open_driver()
+        books = driver.books
         if not named and (books is None or not books.dedupe):
-            create = self._calls.create(request, **self._moment())
-            return await self._driver.finish(create, notes)
+            now, wall = driver.runtime.now(), driver.runtime.wall()
+            create = self._calls.create(request, now=now, wall=wall)
+            return await driver.finish(create, notes, self._booking(create, tags))
         from muybridge.purchases.once import create_once
 
         books = self._named_books()
-        return await create_once(self._driver, self._calls, books, request, once, notes)
+        return await create_once(driver, self._calls, books, request, once, notes, tags)
+
+    def _checked(self, tags: Tags | None) -> Tags:
+        """Return the tags of one call, if they can be used."""
+        if tags is None:
+            return {}
+        from muybridge_protocol.purchases import checked_tags
+
+        return checked_tags(tags)
+
+    def _booking(self, operation: Operation[Any], tags: Tags) -> Booking | None:
+        """Return what books *operation* under *tags*, or None for the driver's choice."""
+        if not tags:
+            return None
+        return self._named_books().booking(operation, self._driver.runtime, tags=tags)
 
     def _named_books(self) -> Books:
-        """Return what has the store that keeps the names: the client's, or else the default one."""
-        from muybridge.purchases.booking import Books
-
+        """Return what books a request that needs a store: the client's, or else the default one."""
         if self._names is None:
-            books = self._driver.books
-            self._names = books or Books(None, (), self._driver.credentials, dedupe=False)
+            driver = self._driver
+            self._names = driver.books or read_books(
+                None, None, driver.credentials, prices=self._prices, dedupe=False, always=True
+            )
+        assert self._names is not None  # noqa: S101  it is asked for
         return self._names
 
-    def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
+    def _outcomes(
+        self, run: FleetRun, workers: int, books: Books | None, *, dedupe: Dedupe
+    ) -> AsyncOutcomes:
         from muybridge.drivers.outcomes import AsyncOutcomes
 
-        return AsyncOutcomes(run, self._driver, workers, names)
+        return AsyncOutcomes(run, self._driver, workers, books, dedupe=dedupe)
 
     @property
     def _driver(self) -> Driver:
@@ -895,29 +994,36 @@ class BaseClient:
         """
         raise NotImplementedError
 
-    def _check_open(self) -> None:
+    def _open_driver(self) -> Driver:
+        """Return what drives a call that begins now.
+
+        Raises:
+            RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
+        """
         if self._closed:
             raise RuntimeError("this client is closed, and nothing was sent: make another one")
+        return self._driver
 
     def _now(self) -> float:
         """Return the time at which a call begins."""
-        self._check_open()
-        return self._driver.runtime.now()
+        return self._open_driver().runtime.now()
 
     @property
     def _text(self) -> TextCalls:
         """What sends text requests, as long as the client is open."""
-        self._check_open()
-        driver = self._driver  # raises if the client cannot be used here
+        driver = self._open_driver()
         if self._text_calls is None:
             from muybridge.drivers.text_calls import TextCalls
 
-            self._text_calls = TextCalls(self._calls.service, driver)
+            self._text_calls = TextCalls(self._calls.service, driver, self._booker)
         return self._text_calls
 
+    def _booker(self, tags: Tags | None) -> Callable[[Operation[Any]], Booking | None]:
+        """Return how text requests with *tags* are booked."""
+        return partial(self._booking, tags=self._checked(tags))
+
     def _moment(self) -> Moment:
-        self._check_open()
-        runtime = self._driver.runtime
+        runtime = self._open_driver().runtime
         return {"now": runtime.now(), "wall": runtime.wall()}
 
 
@@ -928,10 +1034,18 @@ class DrivenClient(BaseClient):
         calls: Begins operations.
         driver: Drives them.
         owns_transport: Whether closing the client closes the connections.
+        prices: What requests cost, or None if that is not known.
     """
 
-    def __init__(self, calls: Calls, driver: Driver, *, owns_transport: bool) -> None:
-        super().__init__(calls, owns_transport=owns_transport)
+    def __init__(
+        self,
+        calls: Calls,
+        driver: Driver,
+        *,
+        owns_transport: bool,
+        prices: PriceList | None = None,
+    ) -> None:
+        super().__init__(calls, owns_transport=owns_transport, prices=prices)
         self._given = driver
         self._books = driver.books
 

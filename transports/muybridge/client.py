@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar, cast, overload
@@ -42,7 +42,7 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import (
     MESSAGES_PATH,
     NO_BODY,
-    REPLY_LIMIT,
+    RESPONSE_LIMIT,
     SILENCE_LIMIT,
     TEXT_TIMEOUT,
 )
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from muybridge.purchases import Store
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
-    from muybridge_protocol.purchases import Budget
+    from muybridge_protocol.purchases import Budget, Tags
+    from muybridge_protocol.purchases.names import Dedupe
     from muybridge_protocol.rules.media import MediaReport
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
@@ -93,7 +94,8 @@ class Client:
         budget: Budget | None = None,
         store: Store | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
+        tags: Tags | None = None,
         account: str | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
@@ -122,12 +124,16 @@ class Client:
             store: Where requests that cost money are recorded: a file, or a PostgreSQL database
                 ("postgresql://USER@HOST/DATABASE") that many machines share, or a `Store`.
                 None stands for `MUYBRIDGE_STORE`, or else for a file in your state folder.
-                Requests are recorded only if a store, a budget or `dedupe` is set, here or in
+                Requests are recorded only if a store, a budget, tags or `dedupe` is set, here or in
                 the environment. `create_once` always records.
             prices: What requests cost, for a limit on cost and for the record.
                 None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
             dedupe: Whether identical requests of `create` and `run` share one task.
-                They then return the task of the earlier request, as `create_once` does.
+                They then return the task of the earlier request, as `create_once` does. True is
+                for those with the same tags, and "across-tags" for all, whatever their tags.
+            tags: Whom or what all purchases are for, such as `{"customer": "acme"}`. They are
+                recorded, and budgets can limit each of them. They are added to those of
+                `MUYBRIDGE_TAGS`, and the tags of a call to them.
             account: Your name for the key's account, or None for the key itself.
                 With a name, `create_once` and `dedupe` still recognize earlier requests after you
                 change the key. Set it from the start, and use it for one account only.
@@ -137,6 +143,7 @@ class Client:
         Raises:
             InvalidKey: There is no key, or it cannot be sent as it is.
             InvalidAddress: There is no base URL, or it cannot be used.
+            InvalidTags: Some tags cannot be used.
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
@@ -160,11 +167,11 @@ class Client:
             Listeners(on_submitted, on_event),
             BlockingRuntime(SystemClock() if clock is None else clock),
             calls.next_polls,
-            read_books(budget, store, credentials, prices=prices, dedupe=dedupe),
+            read_books(budget, store, credentials, prices=prices, dedupe=dedupe, tags=tags),
         )
         self._calls = calls
         self._driver = driver
-        self._client = DrivenClient(calls, driver, owns_transport=transport is None)
+        self._client = DrivenClient(calls, driver, owns_transport=transport is None, prices=prices)
 
     if not TYPE_CHECKING:
         __getattr__ = missing_attribute
@@ -213,6 +220,8 @@ class Client:
         self,
         request: MediaRequest | str,
         fields: Fields | None = None,
+        *,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> Task:
         """Create a task and return it as soon as its id is known.
@@ -225,6 +234,7 @@ class Client:
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             NotSent: The service was not reached; nothing was charged.
@@ -232,13 +242,15 @@ class Client:
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
         refuse_misplaced(self, "create", _misplaced)
-        return run(self._client.create, request, fields)
+        return run(self._client.create, request, fields, tags=tags)
 
     def create_once(
         self,
         once: str,
         request: MediaRequest | str,
         fields: Fields | None = None,
+        *,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -255,6 +267,8 @@ class Client:
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
+            tags: Tags of the purchase besides the client's. They do not belong to the name: if the
+                name has a task already, that one has the tags that it was created with.
 
         Raises:
             OnceTaken: The name belongs to another request; nothing was sent.
@@ -266,7 +280,7 @@ class Client:
             ValueError: The name is empty, too long or not printable.
         """
         refuse_misplaced(self, "create_once", _misplaced)
-        return run(self._client.create_once, once, request, fields)
+        return run(self._client.create_once, once, request, fields, tags=tags)
 
     def get(self, task: Task | Result | str, **_misplaced: Never) -> Result:
         """Query a task once and return its current result.
@@ -347,6 +361,7 @@ class Client:
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> Result:
         """Create a task and wait until it is completed.
@@ -357,6 +372,7 @@ class Client:
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
             timeout: Seconds to wait after the creation, an hour by default; None for no limit.
             on_update: Called with each valid response.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
@@ -364,7 +380,9 @@ class Client:
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
         refuse_misplaced(self, "run", _misplaced)
-        return run(self._client.run, request, fields, timeout=timeout, on_update=on_update)
+        return run(
+            self._client.run, request, fields, timeout=timeout, on_update=on_update, tags=tags
+        )
 
     def run_all(
         self,
@@ -373,7 +391,8 @@ class Client:
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
-        dedupe: bool = False,
+        dedupe: Dedupe = False,
+        tags: Tags | Sequence[Tags | None] | None = None,
         **_misplaced: Never,
     ) -> Outcomes:
         """Return a context that creates and awaits many tasks, and gives their outcomes.
@@ -396,10 +415,14 @@ class Client:
                 by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the store knows from
-                earlier runs included. Each of them has its own outcome.
+                earlier runs included. Each of them has its own outcome. True is for those with the
+                same tags, and "across-tags" for all, whatever their tags.
+            tags: Tags of what is bought, besides the client's: one mapping for all work, or a list
+                with one mapping, or None, for each piece of it.
 
         Raises:
-            ValueError: A limit is below one.
+            InvalidTags: Some tags cannot be used.
+            ValueError: A limit is below one, or there are not as many tags as pieces of work.
             InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
@@ -411,6 +434,7 @@ class Client:
                 per_family=per_family,
                 timeout=timeout,
                 dedupe=dedupe,
+                tags=tags,
             )
         )
 
@@ -590,7 +614,13 @@ class Client:
         run(self._client.delete_asset, asset_id)
 
     def call(
-        self, method: str, path: str, json: object = None, **_misplaced: Never
+        self,
+        method: str,
+        path: str,
+        json: object = None,
+        *,
+        tags: Tags | None = None,
+        **_misplaced: Never,
     ) -> HttpResponse:
         """Call any endpoint of the service and return its response, whatever its status.
 
@@ -601,6 +631,7 @@ class Client:
             method: The HTTP method, in capital letters.
             path: The path below the base URL, beginning with one slash.
             json: The JSON value to send, or None for a request without a body.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidAddress: The path leaves the service's origin.
@@ -608,7 +639,7 @@ class Client:
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
         refuse_misplaced(self, "call", _misplaced)
-        return run(self._client.call, method, path, json)
+        return run(self._client.call, method, path, json, tags=tags)
 
     def generate_content(
         self,
@@ -619,7 +650,8 @@ class Client:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
@@ -635,6 +667,7 @@ class Client:
             extra: Other fields of the request, by their wire names.
             timeout: Maximum seconds, including retries.
             size_limit: Maximum size of the response, in bytes.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
@@ -652,6 +685,7 @@ class Client:
             extra=extra,
             timeout=timeout,
             size_limit=size_limit,
+            tags=tags,
         )
 
     def stream_generate_content(
@@ -663,8 +697,9 @@ class Client:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> ContentStream:
         """Return a context manager that generates text and yields it in chunks as they arrive.
@@ -686,6 +721,7 @@ class Client:
             timeout: Maximum seconds until the end of the response, including retries.
             size_limit: Maximum size of the response, in bytes.
             silence: Maximum seconds without a byte of the response, or None for no limit.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
@@ -704,6 +740,7 @@ class Client:
                 timeout=timeout,
                 size_limit=size_limit,
                 silence=silence,
+                tags=tags,
             )
         )
 
@@ -712,7 +749,8 @@ class Client:
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
@@ -723,20 +761,24 @@ class Client:
             body: The JSON body.
             timeout: Maximum seconds, including retries.
             size_limit: Maximum size of the response, in bytes.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             MuybridgeError: As for `generate_content`.
         """
         refuse_misplaced(self, "chat_completions", _misplaced)
-        return run(self._client.chat_completions, body, timeout=timeout, size_limit=size_limit)
+        return run(
+            self._client.chat_completions, body, timeout=timeout, size_limit=size_limit, tags=tags
+        )
 
     def stream_chat_completions(
         self,
         body: Mapping[str, Any] = NO_BODY,
         *,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> TextStream[JsonObject]:
         """Return a context manager that sends a chat completions request and yields the chunks.
@@ -746,6 +788,7 @@ class Client:
             timeout: Maximum seconds until the end of the response, including retries.
             size_limit: Maximum size of the response, in bytes.
             silence: Maximum seconds without a byte of the response, or None for no limit.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             MuybridgeError: As for `stream_generate_content`.
@@ -753,7 +796,7 @@ class Client:
         refuse_misplaced(self, "stream_chat_completions", _misplaced)
         return TextStream(
             self._client.stream_chat_completions(
-                body, timeout=timeout, size_limit=size_limit, silence=silence
+                body, timeout=timeout, size_limit=size_limit, silence=silence, tags=tags
             )
         )
 
@@ -763,7 +806,8 @@ class Client:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
@@ -775,13 +819,21 @@ class Client:
             path: The endpoint's path below the text base URL.
             timeout: Maximum seconds, including retries.
             size_limit: Maximum size of the response, in bytes.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As for `generate_content`.
         """
         refuse_misplaced(self, "messages", _misplaced)
-        return run(self._client.messages, body, path=path, timeout=timeout, size_limit=size_limit)
+        return run(
+            self._client.messages,
+            body,
+            path=path,
+            timeout=timeout,
+            size_limit=size_limit,
+            tags=tags,
+        )
 
     def stream_messages(
         self,
@@ -789,8 +841,9 @@ class Client:
         *,
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
-        size_limit: int = REPLY_LIMIT,
+        size_limit: int = RESPONSE_LIMIT,
         silence: float | None = SILENCE_LIMIT,
+        tags: Tags | None = None,
         **_misplaced: Never,
     ) -> TextStream[JsonObject]:
         """Return a context manager that sends a messages request and yields the events.
@@ -801,6 +854,7 @@ class Client:
             timeout: Maximum seconds until the end of the response, including retries.
             size_limit: Maximum size of the response, in bytes.
             silence: Maximum seconds without a byte of the response, or None for no limit.
+            tags: Tags of the purchase besides the client's, such as `{"customer": "acme"}`.
 
         Raises:
             MuybridgeError: As for `stream_generate_content`.
@@ -808,7 +862,7 @@ class Client:
         refuse_misplaced(self, "stream_messages", _misplaced)
         return TextStream(
             self._client.stream_messages(
-                body, path=path, timeout=timeout, size_limit=size_limit, silence=silence
+                body, path=path, timeout=timeout, size_limit=size_limit, silence=silence, tags=tags
             )
         )
 

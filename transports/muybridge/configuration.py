@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from muybridge.credentials import Credentials, HiddenKey
-from muybridge_protocol.arguments import check_type
+from muybridge_protocol.arguments import NO_TAGS, check_type
 from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.remedies import Remedy, RemedyKind
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from muybridge.purchases import Store
     from muybridge.purchases.booking import Books
     from muybridge_protocol.estimates import PriceList
-    from muybridge_protocol.purchases import Budget
+    from muybridge_protocol.purchases import Budget, Tags
+    from muybridge_protocol.purchases.names import Dedupe
 
 KEY_VARIABLE = "MUYBRIDGE_API_KEY"
 BASE_URL_VARIABLE = "MUYBRIDGE_BASE_URL"
@@ -26,7 +27,8 @@ TEXT_BASE_URL_VARIABLE = "MUYBRIDGE_TEXT_BASE_URL"
 PRICES_VARIABLE = "MUYBRIDGE_PRICES"
 LIMIT_VARIABLE = "MUYBRIDGE_MAX_"
 """How the names of the variables begin that limit what may be spent."""
-STORE_VARIABLES = (LIMIT_VARIABLE, "MUYBRIDGE_STORE")
+TAGS_VARIABLE = "MUYBRIDGE_TAGS"
+STORE_VARIABLES = (LIMIT_VARIABLE, "MUYBRIDGE_STORE", TAGS_VARIABLE)
 """How the names of the variables begin that ask for a store."""
 
 
@@ -66,9 +68,9 @@ def read_service(
     if account is not None:
         check_type("account", account, str, "a string")
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
-    found = find_address(base_url, BASE_URL_VARIABLE)
+    base = find_address(base_url, BASE_URL_VARIABLE)
     text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
-    if key is None and found is None and text_found is None and base_url != "":
+    if key is None and base is None and text_found is None and base_url != "":
         raise InvalidAddress(
             "There is no base URL and no API key.",
             Remedy(
@@ -80,7 +82,7 @@ def read_service(
             NOTHING_SENT,
         )
     service = Service(
-        base_url=found,
+        base_url=base,
         text_base_url=text_found,
         allow_plain_http=allow_plain_http,
         allow_insecure_downloads=allow_insecure_downloads,
@@ -108,7 +110,9 @@ def read_books(
     credentials: Credentials,
     *,
     prices: PriceList | None,
-    dedupe: bool,
+    dedupe: Dedupe,
+    tags: Tags | None = None,
+    always: bool = False,
 ) -> Books | None:
     """Return what paid requests are booked with, or None if nobody asks for it.
 
@@ -117,19 +121,23 @@ def read_books(
         store: The store or its place, or None for the default one.
         credentials: The client's.
         prices: What requests cost, or None for the prices in the file `MUYBRIDGE_PRICES`, if set.
-        dedupe: Whether identical requests join.
+        dedupe: Whether identical requests join, and whether also across tags.
+        tags: The tags of all purchases, besides those of the variable `MUYBRIDGE_TAGS`.
+        always: Whether something asks for it that is not among these.
 
     Raises:
+        InvalidTags: Some tags cannot be used.
         InvalidPrices: The price file is not valid.
         OSError: The price file cannot be read.
         InvalidLimit: A limit of the environment cannot be read.
         TypeError: The budget is something else.
     """
-    check_type("dedupe", dedupe, bool, "True or False")
+    check_dedupe(dedupe)
     check_prices(prices)
     check_spending(budget, store)
+    tags = all_tags(tags)
     wanted = any(name.startswith(STORE_VARIABLES) for name in os.environ)
-    if budget is None and store is None and not (wanted or dedupe):
+    if budget is None and store is None and not (wanted or dedupe or tags or always):
         return None
     from muybridge.purchases.booking import Books
     from muybridge.purchases.environment import budget_of_environment
@@ -140,7 +148,39 @@ def read_books(
 
         prices = load_prices(prices_file)
     budgets = [one for one in (budget, budget_of_environment()) if one is not None]
-    return Books(store, budgets, credentials, prices=prices, dedupe=dedupe)
+    return Books(store, budgets, credentials, prices=prices, dedupe=dedupe, tags=tags)
+
+
+def check_dedupe(dedupe: object) -> None:
+    """Check whether identical requests are to join.
+
+    Raises:
+        TypeError: It says something else.
+    """
+    if isinstance(dedupe, bool):
+        return
+    from muybridge_protocol.purchases.names import ACROSS_TAGS
+
+    if dedupe != ACROSS_TAGS:
+        check_type("dedupe", dedupe, bool, f"True, False or {ACROSS_TAGS!r}")
+
+
+def all_tags(tags: Tags | None) -> Tags:
+    """Return *tags* and those of the environment, which they may replace.
+
+    Raises:
+        InvalidTags: Some cannot be used.
+        TypeError: They are no mapping.
+    """
+    said = os.environ.get(TAGS_VARIABLE)
+    if tags is None and not said:
+        return NO_TAGS
+    from muybridge_protocol.purchases import checked_tags, read_tags
+
+    given = checked_tags(tags)
+    if not said:
+        return given
+    return {**read_tags((one.strip() for one in said.split(",")), TAGS_VARIABLE), **given}
 
 
 def check_spending(budget: object, store: object) -> None:

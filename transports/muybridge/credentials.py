@@ -109,8 +109,8 @@ class Credentials:
         """
         # No key begins with a line break.
         who = self._key.encode() if self._account is None else f"\n{self._account}".encode()
-        said = f"{self._service.base_url or ''}\n".encode() + who
-        return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
+        identity = f"{self._service.base_url or ''}\n".encode() + who
+        return _digest(salt, identity)
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* with the key redacted, in case the service echoed it."""
@@ -155,7 +155,10 @@ class Credentials:
         do not contain it. Compiling the pattern takes 20 us, which every header would cost.
         """
         key = self._key
-        return len(key) >= _SHORTEST_REDACTED and (key.encode() in body or _holds_escape(key, body))
+        if len(key) < _SHORTEST_REDACTED:
+            return False
+        escapes = b"%" in body or b"\\" in body
+        return key.encode() in body or (escapes and _holds_escape(key, body))
 
     def _without_beginning(self, partial: bytes) -> bytes:
         """Redact the beginning of the key at the end of *partial*, if it was cut inside the key."""
@@ -166,6 +169,19 @@ class Credentials:
             if partial.endswith(key[:size]):
                 return partial[:-size] + _REDACTED.encode()
         return partial
+
+
+def fingerprint_of(key: str, salt: bytes) -> str:
+    """Return a digest of a key alone, wherever it is used. The key cannot be found from it.
+
+    Raises:
+        InvalidKey: The key cannot be sent as it is.
+    """
+    return _digest(salt, check_key(key).encode())
+
+
+def _digest(salt: bytes, said: bytes) -> str:
+    return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
 
 
 def _written(key: str) -> str:
@@ -188,8 +204,6 @@ def _escaped(mark: str) -> list[str]:
 
 def _holds_escape(key: str, body: bytes) -> bool:
     """Whether *body* contains an escaped character of *key*."""
-    if b"%" not in body and b"\\" not in body:
-        return False
     codes = "|".join(sorted({f"{ord(mark):02x}" for mark in key}))
     return (
         (b"%" in body and re.search(f"%(?i:{codes})".encode(), body) is not None)

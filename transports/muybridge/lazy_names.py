@@ -70,16 +70,16 @@ class LazyNames:
             raise AttributeError(f"module {self._package!r} has no attribute {name!r}{hint}")
         module, home = self._homes[name]
         try:
-            found: object = getattr(import_module(module), name)
+            value: object = getattr(import_module(module), name)
         except ModuleNotFoundError as error:
             if not home.extra or (error.name or "muybridge").startswith("muybridge"):
                 raise
-            command = f'pip install "muybridge[{home.extra}]"'
-            raise ModuleNotFoundError(
-                f"{home.user or name} needs {error.name}: {command}", name=error.name
-            ) from None
-        setattr(sys.modules[self._package], name, found)
-        return found
+            from muybridge.extras import missing_extra
+
+            library = (error.name or "").partition(".")[0]
+            raise missing_extra(home.user or name, library, home.extra) from None
+        setattr(sys.modules[self._package], name, value)
+        return value
 
     def _is_module(self, name: str) -> bool:
         return not name.startswith("_") and _is_installed(f"{self._package}.{name}")

@@ -56,16 +56,16 @@ def refuse_misplaced(client: object, call: str, misplaced: Mapping[str, object])
     if not misplaced:
         return
     kind = type(client)
-    told = [f"has no argument {name!r}; {_place_of(kind, call, name)}" for name in misplaced]
-    raise TypeError(f"{call or kind.__name__} {' It '.join(told)} Nothing was sent.")
+    problems = [f"has no argument {name!r}; {_place_of(kind, call, name)}" for name in misplaced]
+    raise TypeError(f"{call or kind.__name__} {' It '.join(problems)} Nothing was sent.")
 
 
 def missing_attribute(client: object, name: str) -> NoReturn:
     """Raise the `AttributeError` for *name*, with what to write instead: a `__getattr__`."""
-    said = f"{type(client).__name__!r} object has no attribute {name!r}"
+    message = f"{type(client).__name__!r} object has no attribute {name!r}"
     if name in _NAMES:
-        raise AttributeError(f"{said}; write {_NAMES[name]}")
-    raise AttributeError(said, name=name, obj=client)
+        raise AttributeError(f"{message}; write {_NAMES[name]}")
+    raise AttributeError(message, name=name, obj=client)
 
 
 def _place_of(client: type, call: str, name: str) -> str:
@@ -94,5 +94,5 @@ def _place_of(client: type, call: str, name: str) -> str:
 
 def _parameters(client: type, call: str) -> list[str]:
     """Return the arguments of *call*, or of *client* itself."""
-    found = inspect.signature(getattr(client, call) if call else client).parameters
-    return [name for name in found if name != "self" and not name.startswith("_")]
+    parameters = inspect.signature(getattr(client, call) if call else client).parameters
+    return [name for name in parameters if name != "self" and not name.startswith("_")]

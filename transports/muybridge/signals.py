@@ -181,11 +181,12 @@ def _interrupting() -> dict[int, _Handler]:
     # `signal.getsignal` looks up an enum member, and if it fails, Python 3.11 formats the handler
     # for an error that nobody sees. asyncio's handler holds the main task, so this took a
     # twentieth of a lifecycle. `_signal` has the same functions without the enums.
-    return {
-        number: usual
-        for number in _HELD
-        if callable(usual := _signal.getsignal(number)) and _interrupts_only(usual)
-    }
+    handlers: dict[int, _Handler] = {}
+    for number in _HELD:
+        usual = _signal.getsignal(number)
+        if callable(usual) and _interrupts_only(usual):
+            handlers[number] = usual
+    return handlers
 
 
 def _interrupts_only(handler: _Handler) -> bool:
@@ -308,15 +309,15 @@ def _handler_traceback(error: BaseException) -> TracebackType | None:
 
 def _codes_of_handlers() -> set[CodeType]:
     """Return the code of the signal handlers, which may have deleted their frame argument."""
-    found: set[CodeType] = set()
+    codes: set[CodeType] = set()
     for number in signal.valid_signals():
         handler: object = signal.getsignal(number)
         while isinstance(handler, partial):
             handler = handler.func
         for function in (handler, getattr(type(handler), "__call__", None)):  # noqa: B004  its code
             if isinstance(code := getattr(function, "__code__", None), CodeType):
-                found.add(code)
-    return found
+                codes.add(code)
+    return codes
 
 
 def _was_handed_a_frame(frame: FrameType) -> bool:

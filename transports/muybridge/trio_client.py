@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Never
 
 from muybridge.async_client import AsyncClient
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from muybridge.drivers.trio_outcomes import TrioOutcomes
     from muybridge_protocol.operations.defaults import CONCURRENCY
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+    from muybridge_protocol.purchases import Tags
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class TrioClient(AsyncClient):
@@ -26,7 +28,8 @@ class TrioClient(AsyncClient):
             concurrency: int = CONCURRENCY,
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
-            dedupe: bool = False,
+            dedupe: Dedupe = False,
+            tags: Tags | Sequence[Tags | None] | None = None,
             **_misplaced: Never,
         ) -> TrioOutcomes:
             """Return a context that creates and awaits many tasks, as `AsyncClient.run_all` does.
@@ -38,7 +41,10 @@ class TrioClient(AsyncClient):
                 per_family: Maximum number of them per family: one number for all families, or a
                     mapping by name.
                 timeout: Seconds to wait for each task, an hour by default; None for no limit.
-                dedupe: Whether identical requests share one task.
+                dedupe: Whether identical requests share one task: those with the same tags, or
+                    "across-tags".
+                tags: Tags of what is bought: one mapping for all work, or a list with one mapping,
+                    or None, for each piece of it.
             """
             ...
 

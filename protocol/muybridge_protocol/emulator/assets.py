@@ -14,10 +14,10 @@ def referenced_assets(family: Family, body: Mapping[str, object]) -> tuple[str, 
     """Return the ids of the assets that a request's *body* uses, each once, in their order."""
     if family is not VIDSB:
         return ()
-    found: dict[str, None] = {}
+    assets: dict[str, None] = {}
     for field in family.fields:
         value = body.get(field.wire)
         for item in value if is_array(value) else (value,):
             if isinstance(item, str) and item.startswith(_SCHEME):
-                found[item.removeprefix(_SCHEME)] = None
-    return tuple(found)
+                assets[item.removeprefix(_SCHEME)] = None
+    return tuple(assets)

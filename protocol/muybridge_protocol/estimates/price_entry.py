@@ -95,9 +95,9 @@ def read_price(entry: object) -> Price | list[str]:
     )
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the closest of the *known* names as a question, or else all of them as advice."""
-    spelled = {each.lower(): each for each in known}
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return the closest of *names* as a question, or else all of them as advice."""
+    spelled = {each.lower(): each for each in names}
     # Comparing long names is slow.
     close = get_close_matches(name.lower(), spelled, n=1) if len(name) <= LONGEST_NAME else []
     advice = f"use {either([*spelled.values()])}"
@@ -118,8 +118,8 @@ def _amounts(given: Mapping[str, object]) -> tuple[Unit, Decimal, Decimal | None
         taken, made = (_amount(name, given[name]) for name in _APART)
         return Unit.THOUSAND_TOKENS, taken, made
     if len(given) != 1:
-        found = f"it has {both(list(given))}" if given else "it has no price"
-        raise _Wrong(f"{found}; give one of {', '.join(_UNITS)}")
+        stated = f"it has {both(list(given))}" if given else "it has no price"
+        raise _Wrong(f"{stated}; give one of {', '.join(_UNITS)}")
     ((name, value),) = given.items()
     return Unit(name), _amount(name, value), None
 
@@ -170,17 +170,18 @@ def _target(names: Mapping[str, str]) -> _Target:
         if model is not None and model not in TEXT_MODELS:
             raise _Wrong(_unknown_model(model, TEXT_MODELS, "there is no text model"))
         return _Target(None, model or unlisted)
-    known = FAMILIES.get(family)
-    if known is None:
+    table = FAMILIES.get(family)
+    if table is None:
         hint = did_you_mean(family, (*FAMILIES, TEXT))
         raise _Wrong(f"family: there is no family {shown(family)}; {hint}")
-    found = known.model(model)
-    if model is not None and known.models and found is None:
-        listed = [each.name for each in known.models]
+    row = table.model(model)
+    # A family whose models the specification does not show takes any name.
+    if model is not None and table.models and row is None:
+        listed = [each.name for each in table.models]
         raise _Wrong(_unknown_model(model, listed, f"family {family} has no model"))
     if model is not None or unlisted is not None:
-        return _Target(known, model or unlisted, () if found is None else (found,))
-    return _Target(known, None, known.models)
+        return _Target(table, model or unlisted, () if row is None else (row,))
+    return _Target(table, None, table.models)
 
 
 def _listed(model: str) -> _Target:
@@ -188,15 +189,15 @@ def _listed(model: str) -> _Target:
     if model in TEXT_MODELS:
         return _Target(None, model)
     for family in FAMILIES.values():
-        found = family.model(model)
-        if found is not None:
-            return _Target(family, model, (found,))
-    every = [*TEXT_MODELS, *(each.name for known in FAMILIES.values() for each in known.models)]
+        row = family.model(model)
+        if row is not None:
+            return _Target(family, model, (row,))
+    every = [*TEXT_MODELS, *(each.name for table in FAMILIES.values() for each in table.models)]
     raise _Wrong(_unknown_model(model, every, "no family has a model"))
 
 
-def _unknown_model(model: str, known: Iterable[str], what: str) -> str:
-    close = get_close_matches(model, list(known), n=1)
+def _unknown_model(model: str, names: Iterable[str], what: str) -> str:
+    close = get_close_matches(model, list(names), n=1)
     hint = f"did you mean {close[0]}?" if close else "see `muybridge models`;"
     way = "a model that is not listed needs family and unlisted_model"
     return f"model: {what} {shown(model)}; {hint} {way}"

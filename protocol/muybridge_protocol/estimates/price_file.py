@@ -95,7 +95,7 @@ def parse_prices(text: str) -> PriceList:
         if name not in _KEYS
     ]
     currency = document.get(_CURRENCY)
-    problems += [PriceProblem("", said) for said in _wrong_currency(currency)]
+    problems += [PriceProblem("", problem) for problem in _wrong_currency(currency)]
     prices: list[Price] = []
     places: dict[Key, str] = {}
     listed = document.get(_PRICES)
@@ -107,11 +107,11 @@ def parse_prices(text: str) -> PriceList:
         where = _place(number, entry)
         price = read_price(entry)
         if not isinstance(price, Price):
-            problems += [PriceProblem(where, said) for said in price]
+            problems += [PriceProblem(where, problem) for problem in price]
             continue
         if price.key in places:
-            said = f"{places[price.key]} is for the same; give only one"
-            problems.append(PriceProblem(where, said))
+            problem = f"{places[price.key]} is for the same; give only one"
+            problems.append(PriceProblem(where, problem))
             continue
         places[price.key] = where
         prices.append(price)
@@ -122,11 +122,11 @@ def parse_prices(text: str) -> PriceList:
 
 def _read(text: str) -> Mapping[str, object]:
     if len(text) > LARGEST_FILE:
-        said = f"it has more than {LARGEST_FILE:,} characters"
-        raise InvalidPrices([PriceProblem("", said)])
-    said = f"it has more than {LONGEST_LINE:,} characters"
+        reason = f"it has more than {LARGEST_FILE:,} characters"
+        raise InvalidPrices([PriceProblem("", reason)])
+    reason = f"it has more than {LONGEST_LINE:,} characters"
     long = [
-        PriceProblem(f"line {number}", said)
+        PriceProblem(f"line {number}", reason)
         for number, line in enumerate(text.split("\n"), start=1)
         if len(line) > LONGEST_LINE
     ]
@@ -136,10 +136,10 @@ def _read(text: str) -> Mapping[str, object]:
         # Editors on Windows begin a file with a byte order mark.
         return tomllib.loads(text.removeprefix("\ufeff"), parse_float=_decimal)
     except RecursionError:
-        said = "it is nested too deeply"
+        reason = "it is nested too deeply"
     except ValueError as error:  # what tomllib raises is one
-        said = f"it is not TOML: {error}"
-    raise InvalidPrices([PriceProblem("", said)])
+        reason = f"it is not TOML: {error}"
+    raise InvalidPrices([PriceProblem("", reason)])
 
 
 def _decimal(text: str) -> Decimal:

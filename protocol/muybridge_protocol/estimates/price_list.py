@@ -36,7 +36,7 @@ class PriceList:
         """Return the price of a request, or None if there is none."""
         family, model, tier = quantities.family, quantities.model, quantities.tier
         for key in ((family, model, tier), (family, model, None), (family, None, None)):
-            found = self._by_key.get(key)
-            if found is not None:
-                return found
+            price = self._by_key.get(key)
+            if price is not None:
+                return price
         return None

@@ -122,8 +122,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
 
 
 def __dir__() -> list[str]:
-    found = (public for family in FAMILIES for public in _public_names(family))
-    return sorted({*globals(), *__all__, *found})
+    names = (public for family in FAMILIES for public in _public_names(family))
+    return sorted({*globals(), *__all__, *names})
 
 
 def _public_names(family: str) -> tuple[str, str]:
@@ -171,8 +171,8 @@ def family_of_model(model: str | None) -> Family | None:
         for family in families
         if model.startswith(family.name) and model[len(family.name) :][:1] in ("", "-", "_")
     ]
-    found = listed or named
-    return found[0] if len(found) == 1 else None
+    candidates = listed or named
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def check_request(value: object, service: Service) -> MediaRequest:
@@ -184,10 +184,21 @@ def check_request(value: object, service: Service) -> MediaRequest:
         InvalidRequest: It has a URL on this machine that is none of the service's own.
         TypeError: It is something else. The message says how to build a request.
     """
+    request = check_is_request(value)
+    family = request.family
+    problems = family.out_of_reach(request.settings(), service.gave_out)
+    if problems:
+        raise InvalidRequest(family.name, named(problems, family.python_name))
+    return request
+
+
+def check_is_request(value: object) -> MediaRequest:
+    """Return *value*, which must be a request.
+
+    Raises:
+        TypeError: It is something else. The message says how to build a request.
+    """
     if isinstance(value, MediaRequest):
-        problems = value.family.out_of_reach(value.to_body(), service.gave_out)
-        if problems:
-            raise InvalidRequest(value.family.name, named(problems, value.family.python_name))
         return value
     kind, seen = type(value).__name__, shown(value)
     if isinstance(value, type) and issubclass(value, MediaRequest):

@@ -36,7 +36,7 @@ def class_docstring(family: Family) -> tuple[str, ...]:
 def whole_docstring(family: Family) -> str:
     """Return the docstring of the request class, unwrapped."""
     arguments = {field.name: field_docstring(family, field) for field in family.fields}
-    lines = [f"    {name}: {told}" for name, told in {**arguments, "extra": EXTRA}.items()]
+    lines = [f"    {name}: {text}" for name, text in {**arguments, "extra": EXTRA}.items()]
     raised = ["Raises:", f"    InvalidRequest: {RAISED}"]
     paragraphs = (*class_docstring(family), "\n".join(["Args:", *lines]), "\n".join(raised))
     return "\n\n".join(paragraphs)
@@ -67,13 +67,13 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
     for limit, models in limits.items():
         yield f"For {both(models)}: {limit}."
     if field.wire == "model":
-        known = [_described(model) for model in family.models]
-        yield from (f"{told}." for told in known if told)
-        if known:
+        descriptions = [_described(model) for model in family.models]
+        yield from (f"{description}." for description in descriptions if description)
+        if descriptions:
             yield "Unlisted(name) is a model that is not listed."
 
 
 def _described(model: Model) -> str:
     billed = f"billed {model.billing}" if model.billing else ""
-    told = "; ".join(part for part in (model.note, billed) if part)
-    return f"{model.name}: {told}" if told else ""
+    details = "; ".join(part for part in (model.note, billed) if part)
+    return f"{model.name}: {details}" if details else ""

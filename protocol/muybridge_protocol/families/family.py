@@ -12,7 +12,7 @@ set is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -28,7 +28,7 @@ from muybridge_protocol.rules.files import (
     instead_of,
     problem_of,
 )
-from muybridge_protocol.rules.json_values import unwritable
+from muybridge_protocol.rules.json_values import is_json, unwritable
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -37,10 +37,8 @@ from muybridge_protocol.rules.values import (
     Notice,
     OneOf,
     Problem,
-    Text,
     ValueRule,
     either,
-    is_array,
     shown,
     with_article,
 )
@@ -252,6 +250,7 @@ class Family:
     request: type[Any] = attrs.field(init=False, repr=False)
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
     _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
+    _wire_names: Mapping[str, str] = attrs.field(init=False, repr=False)
     _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
 
     def tie_to(self, request: type[object], fields: tuple[Field, ...]) -> None:
@@ -260,6 +259,7 @@ class Family:
         object.__setattr__(self, "request", request)
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "_fields_by_wire", {field.wire: field for field in fields})
+        object.__setattr__(self, "_wire_names", {field.name: field.wire for field in fields})
         object.__setattr__(self, "_models_by_name", {model.name: model for model in self.models})
 
     @property
@@ -275,6 +275,10 @@ class Family:
         """Return what Python code calls the field *wire*."""
         field = self.field(wire)
         return wire if field is None else field.name
+
+    def wire_name(self, name: str) -> str:
+        """Return what the service calls the field *name*, given by either of its names."""
+        return self._wire_names.get(name, name)
 
     def model(self, name: str | None) -> Model | None:
         """Return the model *name*, or None if the tables do not know it."""
@@ -302,13 +306,13 @@ class Family:
         Clients that are made from a schema send the defaults that it states.
         """
         default = field.service_default
-        found = (self.defaults_of(model).get(field.wire) for model in self.models)
-        return default if all(value == default for value in found) else None
+        defaults = (self.defaults_of(model).get(field.wire) for model in self.models)
+        return default if all(value == default for value in defaults) else None
 
     def pacing_of(self, model: str | None) -> Pacing:
         """Return how often to poll a task of *model*."""
-        known = self.model(model)
-        return known.pacing if known is not None and known.pacing is not None else self.pacing
+        row = self.model(model)
+        return row.pacing if row is not None and row.pacing is not None else self.pacing
 
     def check(
         self,
@@ -347,8 +351,10 @@ class Family:
                 continue
             value = body[wire]
             rules = field.rules
+            # The service ignores a setting without effect, so a model's limit cannot break there.
             if wire in limits and wire not in void:
                 rules = (*rules, *limits[wire])
+            # A model sent on purpose need not be in the tables, but its name must be sendable.
             if wire == "model" and (isinstance(value, Unlisted) or keep_unknown):
                 rules = (_UNLISTED_RULE,)
                 value = value.name if isinstance(value, Unlisted) else value
@@ -357,25 +363,29 @@ class Family:
                 problem = self._with_close_model(problem)
             if problem is not None and problem.rule == "type" and not field.takes_media:
                 problem = self._with_place_for_files(problem, name)
-            if problem is None and any(isinstance(rule, Text) for rule in field.rules):
-                problem = self.problem_of_text(wire, value, name=name)
             if problem is None:
-                items = value if is_array(value) else (value,)
-                problem = unwritable(wire, [i for i in items if not isinstance(i, InlineMedia)])
+                problem = self._problem_of_content(field, value, name)
             if problem is not None:
                 problems.append(problem)
         problems += self.out_of_reach(body, own)
         problems += self._problems_of_unknown(
             body, keep=keep_unknown or not self.body_shown, name=name
         )
-        problems += self._problems_of_extra({} if extra is None else extra)
-        effective = {wire: value for wire, value in body.items() if wire not in void}
+        if extra is not None:
+            problems += self._problems_of_extra(extra)
+        # Relations compare what takes effect, by its present names. Their problems are then told
+        # under the name that the user has given, which may be an old one.
+        effective = {**body}
+        for wire in void:
+            effective.pop(wire, None)
         for relation in self.relations:
             problems += relation.problems(
                 effective,
                 model.name if model is not None else None,
                 lambda wire: name(given.get(wire, wire)),
             )
+        if not problems:
+            return Report(notices=tuple(void.values()))
         as_given = (
             attrs.evolve(problem, field=given.get(problem.field, problem.field))
             for problem in problems
@@ -387,29 +397,50 @@ class Family:
 
         It is the part of `check` that depends on where the request would be sent.
         """
+        if own is any_link:
+            return ()
         name = body.get("model")
         model = self.model(name) if isinstance(name, str) else None
         limits = model.limits if model is not None else _NO_LIMITS
-        return tuple(
-            Problem(field.wire, body[field.wire], rule.name, complaint, rule.accepted)
-            for field in self.fields
-            if field.wire in body
-            for rule in (*field.rules, *limits.get(field.wire, ()))
-            if isinstance(rule, MediaUrl)
-            and (complaint := rule.out_of_reach(body[field.wire], own)) is not None
-        )
+        problems: list[Problem] = []
+        for field in self.fields:
+            wire = field.wire
+            for rule in (*field.rules, *limits.get(wire, ())) if wire in body else ():
+                if isinstance(rule, MediaUrl):
+                    complaint = rule.out_of_reach(body[wire], own)
+                    if complaint is not None:
+                        problems.append(
+                            Problem(wire, body[wire], rule.name, complaint, rule.accepted)
+                        )
+        return tuple(problems)
 
     def plain(self, body: Mapping[str, object]) -> dict[str, object]:
         """Return *body*, as a user gave it, with its numbers as they are sent."""
-        kinds = {wire: field.kind for wire, field in self._fields_by_wire.items()}
+        fields = self._fields_by_wire
         return {
-            wire: kinds[wire].plain(value) if wire in kinds else value
+            wire: fields[wire].kind.plain(value) if wire in fields else value
             for wire, value in body.items()
         }
 
     def is_unlisted(self, model: str) -> bool:
         """Whether the family's tables do not have *model*."""
         return bool(self.models) and model not in self._models_by_name
+
+    def _problem_of_content(self, field: Field, value: object, name: Naming) -> Problem | None:
+        """Return why *value*, which satisfies the rules of *field*, cannot be sent, or None."""
+        if field.is_text:
+            problem = self.problem_of_text(field.wire, value, name=name)
+            if problem is not None:
+                return problem
+        match value:
+            case InlineMedia():
+                return None
+            case list() | tuple():
+                items = cast("Sequence[object]", value)
+                value = [item for item in items if not isinstance(item, InlineMedia)]
+            case _:
+                pass
+        return None if is_json(value) else unwritable(field.wire, value)
 
     def _without_aliases(
         self, body: Mapping[str, object], name: Naming
@@ -439,11 +470,11 @@ class Family:
 
     def _ineffective_in(self, body: Mapping[str, object], model: Model | None) -> dict[str, Notice]:
         name = model.name if model is not None else None
-        return {
-            rule.field: Notice(rule.field, rule.message())
-            for rule in self.ineffective
-            if rule.applies(body, name)
-        }
+        notices: dict[str, Notice] = {}
+        for rule in self.ineffective:
+            if rule.applies(body, name):
+                notices[rule.field] = Notice(rule.field, rule.message())
+        return notices
 
     def _problems_of_unknown(
         self, body: Mapping[str, object], *, keep: bool, name: Naming
@@ -459,9 +490,9 @@ class Family:
 
     def unknown(self, wire: str, value: object, name: Naming = str) -> Problem:
         """Return the problem of a field *wire* that the family does not have."""
-        known = self.suggestion(str(wire))
+        suggestion = self.suggestion(str(wire))
         fields = ", ".join(map(name, self._fields_by_wire))
-        hint = f"did you mean {name(known)}?" if known else f"use {fields}"
+        hint = f"did you mean {name(suggestion)}?" if suggestion else f"use {fields}"
         return Problem(
             str(wire), value, "unknown_field", f"family {self.name} has no such field", hint
         )
@@ -470,7 +501,7 @@ class Family:
         """Return the field that *wire* is probably a misspelling of, or None."""
         from difflib import get_close_matches
 
-        plain = {_plain(known): known for known in self._fields_by_wire}
+        plain = {_plain(field): field for field in self._fields_by_wire}
         wanted = _plain(wire)
         if wanted in plain:
             return plain[wanted]
@@ -483,14 +514,14 @@ class Family:
 
     def _field_for_media(self, wanted: str) -> str | None:
         """Return the field that takes most media of the kind that *wanted* names, or None."""
-        found = [
+        candidates = [
             field
             for field in self.fields
             for rule in field.rules
             if isinstance(rule, MediaUrl) and str(rule.kind) in wanted
         ]
-        found.sort(key=lambda field: field.kind is not Kind.STRINGS)
-        return found[0].wire if found else None
+        candidates.sort(key=lambda field: field.kind is not Kind.STRINGS)
+        return candidates[0].wire if candidates else None
 
     def _with_close_model(self, problem: Problem) -> Problem:
         """Return *problem* with the model that was probably meant."""
@@ -557,15 +588,15 @@ class Family:
             return [Problem("extra", extra, "type", message, "use a mapping of names to values")]
         problems: list[Problem] = []
         for wire, value in cast("Mapping[str, object]", extra).items():
-            known = self.field(wire)
-            if known is not None:
+            field = self.field(wire)
+            if field is not None:
                 problems.append(
                     Problem(
                         wire,
                         value,
                         "extra",
                         "is a known field and does not belong in extra",
-                        f"set {known.name} instead",
+                        f"set {field.name} instead",
                     )
                 )
             else:

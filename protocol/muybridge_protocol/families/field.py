@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
 
 from muybridge_protocol.media.inline import InlineMedia, file_within, link_of, load_line
@@ -12,6 +14,7 @@ from muybridge_protocol.rules.values import (
     Kind,
     Naming,
     Problem,
+    Text,
     ValueRule,
     is_array,
     shown,
@@ -56,19 +59,26 @@ class Field:
         """Return what it is for, with the *name* of each other field that this mentions."""
         return self.doc.format_map(_Names(name))
 
-    @property
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether its values are texts for people and models, such as prompts."""
+        return any(isinstance(rule, Text) for rule in self.rules)
+
+    @cached_property
     def takes_media(self) -> bool:
         """Whether its values are pictures, videos or sounds."""
         return any(isinstance(rule, MediaUrl) for rule in self.rules)
 
-    @property
+    @cached_property
     def takes_files(self) -> bool:
         """Whether its values may be the content of files."""
         return any(isinstance(rule, MediaUrl) and rule.base64 for rule in self.rules)
 
     def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
         """Return the first problem of *value* under *rules*, or None."""
-        if not self.kind.accepts(value, (str, InlineMedia) if self.takes_media else str):
+        if not self.kind.accepts(value) and not (
+            self.takes_media and self.kind.accepts(value, (str, InlineMedia))
+        ):
             return Problem(
                 self.wire,
                 value,

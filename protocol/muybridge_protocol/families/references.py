@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import attrs
 
@@ -30,7 +31,8 @@ class Reference:
     value: str | InlineMedia = attrs.field(repr=False)
 
 
-def media_fields(family: Family) -> dict[str, MediaKind]:
+@cache
+def media_fields(family: Family) -> Mapping[str, MediaKind]:
     """Return the fields of *family* that take media, by their names on the wire, and which."""
     return {
         field.wire: rule.kind
@@ -42,18 +44,18 @@ def media_fields(family: Family) -> dict[str, MediaKind]:
 
 def references_in(family: Family, body: Mapping[str, object]) -> tuple[Reference, ...]:
     """Return what *body*, a request of *family* by wire names, refers to."""
-    found: list[Reference] = []
+    references: list[Reference] = []
     for wire, kind in media_fields(family).items():
         value = body.get(wire)
         if isinstance(value, str | InlineMedia):
-            found.append(Reference(field=wire, index=None, kind=kind, value=value))
+            references.append(Reference(field=wire, index=None, kind=kind, value=value))
         elif is_array(value):
-            found += (
+            references += (
                 Reference(field=wire, index=index, kind=kind, value=item)
                 for index, item in enumerate(value)
                 if isinstance(item, str | InlineMedia)
             )
-    return tuple(found)
+    return tuple(references)
 
 
 def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Problem, ...]:
@@ -69,6 +71,8 @@ def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Probl
                 Medium(field=one.field, index=one.index, kind=one.kind, source=name, facts=facts)
             )
             names[one.field, one.index] = f"{name or f'the {facts.kind or one.kind}'} "
+    if not media:
+        return ()
     return tuple(
         Problem(
             finding.field,

@@ -124,7 +124,10 @@ class MediaRequest(JsonValue):
             value = body.get(field.wire)
             if is_array(value):
                 object.__setattr__(self, field.name, tuple(value))
-        object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra or {}))))
+        extra: dict[str, Any] = {}
+        if self.extra:
+            extra = json.loads(json.dumps(dict(self.extra)))
+        object.__setattr__(self, "extra", extra)
         for notice in report.notices:
             warnings.warn(str(notice), IgnoredSetting, stacklevel=4)
 
@@ -136,7 +139,7 @@ class MediaRequest(JsonValue):
 
     def to_body(self) -> dict[str, object]:
         """Return the request's JSON body by wire names, with only the fields that were set."""
-        return {wire: _as_json(value) for wire, value in self.settings().items()}
+        return as_body(self.settings())
 
     def settings(self) -> dict[str, object]:
         """Return what was set, by wire names: as `to_body`, but with files as values."""
@@ -286,22 +289,50 @@ def parse(
         InvalidRequest: The service would reject the request.
     """
     body = family.plain(body)
+    refused: InvalidRequest | None = None
+    arguments = _arguments(family, body, extra, keep_unknown=keep_unknown)
+    if arguments is not None:
+        try:
+            request: MediaRequest = family.request(**arguments)  # it checks itself
+        except InvalidRequest as error:
+            refused = error
+        else:
+            return request
     report = family.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
-    if not report.ok:
+    if not report.ok or refused is None:
         raise InvalidRequest(family.name, report.problems)
+    raise refused
+
+
+def _arguments(
+    family: Family,
+    body: Mapping[str, object],
+    extra: Mapping[str, object] | None,
+    *,
+    keep_unknown: bool,
+) -> dict[str, Any] | None:
+    """Return the arguments of a typed request, or None if one would hide a problem of *body*."""
     arguments: dict[str, Any] = {}
     unknown: dict[str, object] = {}
     for wire, value in body.items():
-        known = family.field(wire)
-        if known is None:
+        field = family.field(wire)
+        if field is None:
             unknown[wire] = value
-        elif wire == "model" and isinstance(value, str) and family.is_unlisted(value):
-            arguments["model"] = Unlisted(value)
+        elif value is None:  # a typed request takes it for a field that is not set
+            return None
+        elif wire == "model" and keep_unknown and isinstance(value, str):
+            try:
+                arguments["model"] = Unlisted(value) if family.is_unlisted(value) else value
+            except ValueError:  # it is no name of a model at all
+                return None
         else:
-            arguments[known.name] = value
+            arguments[field.name] = value
+    if unknown and family.body_shown and not keep_unknown:
+        return None
+    if extra is not None and not isinstance(typing.cast("object", extra), Mapping):
+        return None
     arguments["extra"] = {**unknown, **(extra or {})}
-    request: MediaRequest = family.request(**arguments)
-    return request
+    return arguments
 
 
 def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
@@ -316,6 +347,11 @@ def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
         if vars(one).get("family") is not None and one.family.name == name:
             return one.family.request
     raise UnknownFamily(f"{shown(name)} is not the family of a {kind.__name__}")
+
+
+def as_body(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON body of a request with *settings*, by wire names."""
+    return {wire: _as_json(value) for wire, value in settings.items()}
 
 
 def _as_json(value: object) -> object:
@@ -342,12 +378,12 @@ def with_loading(
         name: Returns what the caller calls a field.
     """
 
-    def told(problem: Problem) -> Problem:
+    def with_line(problem: Problem) -> Problem:
         if problem.rule == FILE_TEXT:
-            found = file_text(problem.value)
-            if found is None:  # it was found in the file system
+            file = file_text(problem.value)
+            if file is None:  # it was found in the file system
                 return problem
-            return attrs.evolve(problem, accepted=family.instead_of_text(found, forms, name))
+            return attrs.evolve(problem, accepted=family.instead_of_text(file, forms, name))
         field = family.field(problem.field)
         rules = field.rules if field is not None and problem.rule == MediaUrl.name else ()
         items = problem.value if is_array(problem.value) else (problem.value,)
@@ -360,7 +396,7 @@ def with_loading(
                         return attrs.evolve(problem, accepted=accepted)
         return problem
 
-    return tuple(map(told, problems))
+    return tuple(map(with_line, problems))
 
 
 def _may_name_file(item: object) -> bool:
@@ -406,12 +442,12 @@ def _checking_names(family: Family, init: Callable[..., None]) -> Callable[..., 
     all others, each with the name that was probably meant. Editors and `inspect.signature` still
     see the signature of *init*.
     """
-    known = frozenset({*(field.name for field in family.fields), "extra"})
+    names = frozenset({*(field.name for field in family.fields), "extra"})
     required = frozenset(field.name for field in family.fields if field.required)
 
     @wraps(init)
     def checked(self: object, /, **fields: Any) -> None:
-        if not required <= fields.keys() <= known:
+        if not required <= fields.keys() <= names:
             raise InvalidRequest(family.name, problems_of_names(family, fields))
         init(self, **fields)
 
@@ -420,9 +456,9 @@ def _checking_names(family: Family, init: Callable[..., None]) -> Callable[..., 
 
 def _attributes(request: type[object]) -> tuple[attrs.Attribute[Any], ...]:
     """Return the fields of a request class, in their order."""
-    found: tuple[attrs.Attribute[Any], ...]
-    found = attrs.fields(typing.cast("type[attrs.AttrsInstance]", request))
-    return found
+    attributes: tuple[attrs.Attribute[Any], ...]
+    attributes = attrs.fields(typing.cast("type[attrs.AttrsInstance]", request))
+    return attributes
 
 
 def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
@@ -481,9 +517,9 @@ def _check_names(family: Family) -> None:
     """Reject a family whose parts name a model or field that it does not have."""
     model = family.field("model")
     options = next((r.options for r in model.rules if isinstance(r, OneOf)), ()) if model else ()
-    if options != tuple(known.name for known in family.models):
+    if options != tuple(one.name for one in family.models):
         raise TypeError(f"{family.name}: the model annotation and the table of models differ")
-    named = [wire for known in family.models for wire in (*known.limits, *known.defaults)]
+    named = [wire for one in family.models for wire in (*one.limits, *one.defaults)]
     named += [name for alias in family.aliases for name in (alias.legacy, alias.field)]
     named += [rule.field for rule in family.ineffective]
     named += [name for field in family.fields for name in re.findall(r"{(\w+)}", field.doc)]

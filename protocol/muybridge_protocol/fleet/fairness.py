@@ -158,7 +158,7 @@ class Turns(Generic[K]):
         return self._waiting[0][0] if self._waiting else None
 
     def lane(self, family: str | None) -> Lane[K]:
-        """Return the lane of *family*."""
+        """Return the lane of *family*. Unknown families share one."""
         name = family if family is not None and family in FAMILIES else ""
         lane = self._lanes.get(name)
         if lane is None:

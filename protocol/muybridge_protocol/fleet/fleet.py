@@ -410,8 +410,8 @@ class Fleet(Generic[K]):
                 self._turns.back(member)
                 assert not isinstance(outcome, Task)  # noqa: S101  a create settles in `receive`
                 # The error of a wait that times out says when the task may next be polled.
-                told = outcome.task if isinstance(outcome, ServiceError) else None
-                self._end(member, outcome, told or member.task)
+                task = outcome.task if isinstance(outcome, ServiceError) else None
+                self._end(member, outcome, task or member.task)
                 return self._ended.popleft()
 
     def _create(self, member: Member[K], now: float) -> Create:

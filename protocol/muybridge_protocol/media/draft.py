@@ -21,6 +21,7 @@ class Draft:
     height: int | None = None
     turned: bool = False
     seconds: float | None = None
+    credentials: bool = False
     doubt: str = ""
     missing: str = ""
 

@@ -24,6 +24,7 @@ class MediaFacts:
         height: Height in pixels, as it is stored.
         turned: Whether a note in it says that it is shown turned by 90 degrees.
         seconds: How long it lasts.
+        credentials: Whether Content Credentials (C2PA) were found in it. They are not verified.
         bytes: Its size.
         defect: Why it is certainly unusable, such as `is truncated`, or "".
         doubt: Why it may be unusable, or "".
@@ -37,6 +38,7 @@ class MediaFacts:
     height: int | None = None
     turned: bool = False
     seconds: float | None = None
+    credentials: bool = False
     bytes: int | None = None
     defect: str = ""
     doubt: str = ""
@@ -49,5 +51,7 @@ class MediaFacts:
             parts.append(f"{self.width}x{self.height} px")
         if self.seconds is not None:
             parts.append(f"{self.seconds:.6g} s")
+        if self.credentials:
+            parts.append("with Content Credentials")
         text = ", ".join(part for part in parts if part)
         return text if self.bytes is None else f"{text} ({self.bytes:,} bytes)".lstrip()

@@ -161,8 +161,8 @@ def _by_brands(start: bytes) -> Format:
     """Return what the brands of an ISO file say: the first one, and those it is compatible with."""
     end = min(int.from_bytes(start[:4], "big"), len(start))
     brands = [start[at : at + 4] for at in (8, *range(16, end - 3, 4))]
-    known = [_BRANDS[brand] for brand in brands if brand in _BRANDS]
+    formats = [_BRANDS[brand] for brand in brands if brand in _BRANDS]
     if brands[0] in (*QUICKTIME.brands, *CR3.brands):  # which the first brand alone says
-        return known[0]
-    pictures = [one for one in known if one not in (QUICKTIME, CR3)]
+        return formats[0]
+    pictures = [one for one in formats if one not in (QUICKTIME, CR3)]
     return next((one for one in pictures if one is not HEIF), HEIF if pictures else MP4)

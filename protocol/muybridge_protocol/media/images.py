@@ -40,6 +40,8 @@ def read_png(source: Source, draft: Draft) -> None:
             draft.turned |= _turned_by(Window(source, offset + 8))
         elif name == b"iTXt":
             draft.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
+        elif name == b"caBX":
+            draft.credentials = True
         elif name == b"IDAT" and not source.complete:
             return  # in the thousand chunks from here on, no note is looked for
         offset += 12 + length
@@ -77,7 +79,14 @@ def read_jpeg(source: Source, draft: Draft) -> None:
         if kind == 0xE1:  # APP1
             draft.turned |= _turned_by(Window(source, offset + 4))
             draft.turned |= _turned_by_xmp(source.read(offset + 4, length - 2))
+        elif kind == 0xEB:  # APP11
+            draft.credentials |= _holds_credentials(source.read(offset + 4, min(length - 2, 64)))
         offset += 2 + length
+
+
+def _holds_credentials(segment: bytes) -> bool:
+    """Whether a segment of JUMBF boxes begins with the one of a C2PA manifest store."""
+    return segment[:2] == b"JP" and b"jumdc2pa" in segment
 
 
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -109,12 +118,12 @@ def _turned_by(note: Source) -> bool:
 
 def _turned_by_xmp(note: bytes) -> bool:
     """Whether *note*, if it is one of XMP, says that the picture is shown turned."""
-    said = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
-    return said is not None and int(said[1]) in _TURNED
+    match = re.search(rb"tiff:Orientation(?:\s*=\s*[\"']|>)\s*([1-8])", note)
+    return match is not None and int(match[1]) in _TURNED
 
 
 def read_gif(source: Source, draft: Draft) -> None:
-    """Read a GIF."""
+    """Read a GIF: the size of its screen, onto which its pictures are drawn."""
     draft.put_size(*struct.unpack("<HH", exactly(source, 6, 4)))
 
 
@@ -150,7 +159,7 @@ def read_webp(source: Source, draft: Draft) -> None:
     end = int.from_bytes(start[4:8], "little") + 8
     if source.size is not None and source.size < end:
         raise truncation()
-    if chunk == b"VP8X" and data[0] & _WEBP_NOTES:
+    if source.complete or (chunk == b"VP8X" and data[0] & _WEBP_NOTES):
         _read_webp_notes(source, end, draft)
 
 
@@ -167,6 +176,8 @@ def _read_webp_notes(source: Source, end: int, draft: Draft) -> None:
             draft.turned |= _turned_by(Window(source, offset + 8))
         elif name == b"XMP ":
             draft.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
+        elif name == b"C2PA":
+            draft.credentials = True
         offset += 8 + length + length % 2
 
 

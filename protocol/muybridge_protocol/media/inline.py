@@ -93,20 +93,22 @@ class InlineMedia:
         data = bytes(data)
         facts = inspect_media(Fragments.of(data))
         name = readable(name, _LONGEST_NAME)
-        said = name or "it"
+        subject = name or "it"
         if not data:
-            raise LocalError(f"{said} is empty", accepted=_MEDIA)
+            raise LocalError(f"{subject} is empty", accepted=_MEDIA)
         if mime_type is None:
             mime_type = CONTENT_TYPES.get(facts.format or "")
             if facts.defect == IS_PDF:
                 mime_type = PDF.content_type
             elif facts.defect:
                 typed = () if mime_type else (TYPED,)
-                raise LocalError(f"{said} {facts.defect}", *typed, accepted=_MEDIA)
+                raise LocalError(f"{subject} {facts.defect}", *typed, accepted=_MEDIA)
             elif mime_type is None:
-                known = ", ".join(CONTENT_TYPES)
+                types = ", ".join(CONTENT_TYPES)
                 raise LocalError(
-                    f"{said} has the format {facts.format}", TYPED, accepted=f"use one of: {known}"
+                    f"{subject} has the format {facts.format}",
+                    TYPED,
+                    accepted=f"use one of: {types}",
                 )
         elif not MIME_TYPE.fullmatch(mime_type):
             raise LocalError(
@@ -154,8 +156,10 @@ class InlineMedia:
 
     def __repr__(self) -> str:
         size = f" ({len(self.data):,} bytes)"
-        said = self.facts if self.facts.format in CONTENT_TYPES else f"{self.mime_type}{size}"
-        return f"<{self.name}: {said}>" if self.name else f"<{said}>"
+        description = (
+            self.facts if self.facts.format in CONTENT_TYPES else f"{self.mime_type}{size}"
+        )
+        return f"<{self.name}: {description}>" if self.name else f"<{description}>"
 
     def __str__(self) -> NoReturn:
         raise TypeError(_NO_TEXT)

@@ -108,13 +108,13 @@ def _recognize(source: Source, draft: Draft) -> str:
     start = source.read(0, BEGINNING)
     if not start:
         return "is empty"
-    known = format_of(start)
-    if known is None and mp3_start(source) is not None:
-        known = MP3
-    if known is None and is_adts(source):
-        known = AAC
-    if known is not None:
-        draft.format, draft.kind = known.name, known.kind
+    media_format = format_of(start)
+    if media_format is None and mp3_start(source) is not None:
+        media_format = MP3
+    if media_format is None and is_adts(source):
+        media_format = AAC
+    if media_format is not None:
+        draft.format, draft.kind = media_format.name, media_format.kind
         return ""
     for mark, what in _NO_MEDIA:
         if start.startswith(mark):

@@ -54,10 +54,13 @@ def read_mp4(source: Source, draft: Draft) -> None:
             break
         if box.name == b"moov":
             movie = box
+        elif box.name == b"uuid":
+            draft.credentials |= source.read(box.start, len(_CREDENTIALS)) == _CREDENTIALS
         elif box.name == b"meta":
             inside = attrs.evolve(box, start=box.start + 4)  # behind its version
             picture = inside if _handler(source, inside) == b"pict" else picture
         has_data = has_data or box.name in _DATA
+        # From a URL, every further box may cost a request, and none of them is needed.
         if (movie or picture) and not source.complete:
             break
         is_cut = box.end is not None and source.size is not None and box.end > source.size
@@ -73,6 +76,8 @@ def read_mp4(source: Source, draft: Draft) -> None:
         raise Damaged("it has no header")
 
 
+_CREDENTIALS = bytes.fromhex("d8fec3d61b0e483c92975828877ec481")
+"""The type of the box with a C2PA manifest store."""
 _DATA = (b"mdat", b"moof")
 _NEEDED = (*_DATA, b"moov", b"meta")
 """The boxes without whose end a file is of no use. Others are notes, and anything may follow."""
@@ -143,6 +148,7 @@ def _read_movie(source: Source, movie: _Box, draft: Draft) -> None:
         if box.name == b"mvhd":
             units, length = _length(source, box)
         elif box.name == b"mvex":
+            # A fragmented file is written before its length is known, and says 0 in `mvhd`.
             length = length or _fragments_length(source, box)
         elif box.name == b"trak":
             handler, its_length = _read_track(source, box, draft)
@@ -151,6 +157,7 @@ def _read_movie(source: Source, movie: _Box, draft: Draft) -> None:
                 lengths += [its_length] if its_length else []
             elif handler == b"soun" and draft.kind is None:
                 draft.kind = MediaKind.SOUND
+    # The tracks decide what it is; the brand does so only if there is neither picture nor sound.
     if draft.kind is None:
         draft.kind = claimed
     elif claimed is not None:

@@ -56,7 +56,7 @@ def read_webm(source: Source, draft: Draft) -> None:
         elif element.name == _TRACKS:
             _read_tracks(source, element, draft)
         elif element.name == _CLUSTER:
-            break
+            break  # the media themselves, behind all headers
     if draft.kind is MediaKind.SOUND and draft.format == "WebM":
         draft.format = "WebA"
     if draft.seconds is None:

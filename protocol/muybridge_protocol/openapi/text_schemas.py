@@ -14,7 +14,7 @@ from muybridge_protocol.text.responses import Candidate, FinishReason, UsageMeta
 
 
 def text_request_schema() -> JsonObject:
-    """Return the schema of a text request."""
+    """Return the schema of a native text request; only parts with texts are shown."""
     part = {
         **object_schema(Part, text={"type": "string"}),
         "minProperties": 1,

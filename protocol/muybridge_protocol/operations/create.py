@@ -8,8 +8,8 @@ import attrs
 
 from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
-from muybridge_protocol.families import check_request
-from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.families import check_is_request
+from muybridge_protocol.families.request import MediaRequest, as_body
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
@@ -36,16 +36,21 @@ def encode(request: MediaRequest, service: Service) -> HttpRequest:
     """Return the HTTP request that creates *request*, without the key.
 
     Raises:
-        InvalidRequest: Its `extra` was changed to something that the service would reject.
+        InvalidRequest: It has a URL on this machine that is none of the service's own, or its
+            `extra` was changed to something that the service would reject.
     """
+    family, settings = request.family, request.settings()
+    # A request is made before its service is known, so its links to this machine are checked here.
     # The value is frozen, but the contents of its `extra` may have changed since its check.
-    report = request.family.check(request.settings(), keep_unknown=True, own=service.gave_out)
-    if not report.ok:
-        raise InvalidRequest(request.family.name, report.problems)
-    body = write_json(request.to_body())
+    report = family.check(
+        settings, keep_unknown=True, own=service.gave_out, name=family.python_name
+    )
+    if report.problems:
+        raise InvalidRequest(family.name, report.problems)
+    body = write_json(as_body(settings))
     return HttpRequest(
         method="POST",
-        url=service.url(request.family.create_path),
+        url=service.url(family.create_path),
         headers=api_headers(body),
         body=body,
         authorized=True,
@@ -91,7 +96,7 @@ class Create(PaidOperation[Task]):
                 `extra` was changed to something that the service would reject.
             TypeError: It is not a request.
         """
-        check_request(request, service)
+        check_is_request(request)
         return cls(
             service=service,
             seed=seed,
@@ -129,11 +134,11 @@ class Create(PaidOperation[Task]):
         except InvalidJson as error:
             was_refused = record.get("status") == Status.FAILED and not record.get("id")
             if was_refused and not holds_task(response.body):
-                said = record.get("error")
+                reason = record.get("error")
                 return self._settle(
                     Refused(
                         status=response.status,
-                        message="" if said is None else error_text(said),
+                        message="" if reason is None else error_text(reason),
                         body=response.body[:RAW_LIMIT],
                     )
                 )

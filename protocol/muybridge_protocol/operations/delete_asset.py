@@ -81,8 +81,8 @@ class DeleteAsset(Operation[None]):
             case Verdict.ANSWER:
                 return self._read(response)
             case Verdict.REFUSED | Verdict.MISSING if self.uncertain:
-                said = error_message(response.body)
-                return self._settle(self._likely(f"status {response.status}", said))
+                text = error_message(response.body)
+                return self._settle(self._likely(f"status {response.status}", text))
             case Verdict.REFUSED | Verdict.MISSING:
                 return self._settle(refusal(response))
             case Verdict.VIOLATION:
@@ -119,22 +119,22 @@ class DeleteAsset(Operation[None]):
     def _read(self, response: HttpResponse) -> Self:
         try:
             record = read_object(response.body)
-            code, said = record["code"], record.get("msg")
+            code, message = record["code"], record.get("msg")
         except (InvalidJson, KeyError) as error:
             why = "the response has no code" if isinstance(error, KeyError) else str(error)
             return self._settle(AssetDeleteUnknown(asset_id=self.asset_id, reason=why))
         if code == SUCCESS:
             return self._settle(None)
         shown = readable(code if isinstance(code, str) else f"{json.dumps(code)}, no string", 80)
-        msg = readable(said) if isinstance(said, str) else ""
+        msg = readable(message) if isinstance(message, str) else ""
         if self.uncertain:
             return self._settle(self._likely(f"code {shown}", msg))
         return self._settle(AssetDeleteFailed(asset_id=self.asset_id, code=shown, msg=msg))
 
     def _likely(self, code: str, message: str) -> AssetDeleteUnknown:
         """Return the error of a refusal after an attempt that may have deleted the asset."""
-        said = f": {message}" if message else ""
-        reason = f"the response to an earlier attempt was lost, and the last one was {code}{said}"
+        detail = f": {message}" if message else ""
+        reason = f"the response to an earlier attempt was lost, and the last one was {code}{detail}"
         return AssetDeleteUnknown(asset_id=self.asset_id, reason=reason, likely=True)
 
     def _retry(

@@ -141,8 +141,8 @@ class Inspection(Operation[MediaFacts]):
                 return self._accept_part(head)
             case 200 if self.offset == 0:
                 size = whole_number(head.header("Content-Length"))
-                told = attrs.evolve(self, announces_end=head.announces_end)
-                return told._begin(size, whole=True)
+                inspection = attrs.evolve(self, announces_end=head.announces_end)
+                return inspection._begin(size, whole=True)
             case 200:
                 return self._close("the server no longer sends ranges")
             case status:
@@ -209,8 +209,8 @@ class Inspection(Operation[MediaFacts]):
         try:
             url = resolve_location(self.url, location)
         except InvalidAddress as error:
-            said = error.describe(in_facts)
-            return self._close(f"a redirect was not followed: {said}", *error.remedies)
+            problem = error.describe(in_facts)
+            return self._close(f"a redirect was not followed: {problem}", *error.remedies)
         return attrs.evolve(self, hops=self.hops + 1)._go_to(url)
 
     def _accept_part(self, head: HttpHead) -> Self:

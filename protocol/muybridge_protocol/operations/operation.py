@@ -165,13 +165,13 @@ class Operation(Generic[T_co]):
         return ("receive", "fail")
 
     def _check_step(
-        self, step: Step, told: object = None, kind: type | None = None, *, now: float = 0.0
+        self, step: Step, argument: object = None, kind: type | None = None, *, now: float = 0.0
     ) -> None:
         """Check that *step* may come next, and the type of its argument.
 
         Args:
             step: The method that the driver called.
-            told: Its argument, if it has one.
+            argument: Its argument, if it has one.
             kind: The argument's type.
             now: Seconds on the driver's clock.
         """
@@ -188,8 +188,8 @@ class Operation(Generic[T_co]):
                 "Do what next_action asks for: receive a response to Send; for Fetch, accept its "
                 "head, take its pieces, and end."
             )
-        if kind is not None and not isinstance(told, kind):
-            wanted, got = kind.__name__, type(told).__name__
+        if kind is not None and not isinstance(argument, kind):
+            wanted, got = kind.__name__, type(argument).__name__
             raise TypeError(f"the argument of {name}.{step} must be {wanted}, not {got}")
         check_seconds("now", now, least=-math.inf)
 

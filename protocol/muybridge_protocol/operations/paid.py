@@ -76,11 +76,11 @@ class PaidOperation(Operation[T_co]):
             case Verdict.REFUSED:
                 return self._settle(refusal(response))
             case Verdict.AMBIGUOUS:
-                said = error_message(response.body)
+                message = error_message(response.body)
                 if response.status == _PROXY_WANTS_A_PASSWORD:
-                    said = "a proxy requires a user name and a password"
+                    message = "a proxy requires a user name and a password"
                 status = f"status {response.status}"
-                reason = f"{status}: {said}" if said else status
+                reason = f"{status}: {message}" if message else status
                 return self._ambiguous(reason, response=response)
             case _:
                 assert_never(verdict)

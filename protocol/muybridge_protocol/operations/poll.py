@@ -73,6 +73,11 @@ UNKNOWN_PACING = Pacing(5, 30, assumed=True)
 UNANSWERED_PACING = Pacing(30, 60, assumed=True)
 """The pace for a task of unknown family while its polls fail, also with 429: that of the slowest
 family, because it may belong to that one."""
+LOCAL_INTERVAL = 0.1
+"""Seconds to the first poll of a service on this machine, whose tasks may take milliseconds. From
+there the interval grows as usual, to a quarter of the time that the task has taken. So if the
+address is a tunnel to the real service, that sees twenty polls in half a minute, and then its own
+pace."""
 GROWTH = 1.25
 """Factor by which the interval grows after each poll, up to the longest of the pacing."""
 SPREAD = 0.25
@@ -90,6 +95,9 @@ UNREADABLE_TRIES = 3
 """Additional polls after a response that cannot be read or lacks its URL."""
 QUERY_TRIES = 3
 """Attempts in all for a single query."""
+TIMELY = 10.0
+"""Seconds for which a task may have ended unnoticed, at least, and its end still count as noticed
+in time. Where polls are rarer, it is two intervals."""
 
 _ROUNDING = 1e-5
 """Seconds that a time may be off because Unix seconds are large numbers."""
@@ -172,8 +180,12 @@ class Poll(Operation[Result]):
         """
         check_seconds("wait", wait, least=-math.inf)
         check_seconds("poll_interval", poll_interval, least=0)
-        pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
+        if poll_interval is None:
+            pacing = _pacing(task, service)
+        else:
+            pacing = Pacing(poll_interval, poll_interval)
         family, began, permitted = task.known_family, task.began_at, task.next_poll_at
+        # Clocks differ: a task that seems to come from the future was created just now.
         born = None if began is None else min(now, began - wall + now)
         due = now
         # If the wall clock was set back, every wait seems to begin when the task was created.
@@ -183,9 +195,9 @@ class Poll(Operation[Result]):
             due = max(due, now + _limited(permitted - wall, pacing))
         if due > now:
             due = math.ceil(due * 1e6) / 1e6  # up: rounding of Unix seconds must not poll too soon
-        known = task.family if family is None else family.name
-        if known != task.family or permitted is not None:
-            task = attrs.evolve(task, family=known, next_poll_at=None)
+        family_name = task.family if family is None else family.name
+        if family_name != task.family or permitted is not None:
+            task = attrs.evolve(task, family=family_name, next_poll_at=None)
         poll = cls(
             service=service,
             seed=seed,
@@ -241,6 +253,10 @@ class Poll(Operation[Result]):
     def kind(self) -> CallKind:
         """What the operation does, for listeners."""
         return "get" if self.once else "wait"
+
+    def age(self, now: float) -> float | None:
+        """Return how many seconds ago the task was created, or None if that is not known."""
+        return None if self.born is None else now - self.born
 
     def put_off(self, due: float, now: float) -> Self:
         """Return the operation, which is due, put off until the task may be polled again.
@@ -315,21 +331,34 @@ class Poll(Operation[Result]):
         if not may_follow(before, result.status):
             reason = f"the task was {before} and is now said to be {result.status}"
             return self._settle(self._violation(reason, response))
-        known: dict[str, Any] = {
+        news: dict[str, Any] = {
             "seen": result.status,
             "heard": now,
             "failures": 0,
             "unreadable": 0,
-            "events": (Polled(result, changed=result.status != before),),
+            "events": (self._polled(result, before, now),),
         }
         poll = self._with_family_of(result, now)
         if poll.once:
-            return attrs.evolve(poll, **known, settled=Settled(result))
+            return attrs.evolve(poll, **news, settled=Settled(result))
         if is_terminal(result.status):
-            return poll._end(result, now, known)
+            return poll._end(result, now, news)
         interval = poll.interval_at(now)
         grown = min(poll.pacing.longest, interval * GROWTH)
-        return attrs.evolve(poll, **known, due=now + interval, interval=grown)
+        return attrs.evolve(poll, **news, due=now + interval, interval=grown)
+
+    def _polled(self, result: Result, before: Status | str | None, now: float) -> Polled:
+        age = self.age(now)
+        took = age if is_terminal(result.status) and self._is_timely(now) else None
+        return Polled(result, changed=result.status != before, age=age, took=took)
+
+    def _is_timely(self, now: float) -> bool:
+        """Whether a task that has ended was still in progress shortly before *now*."""
+        # It was in progress when it was created. Whoever waits later may find that it ended long
+        # ago, and whoever has seen the end before has told it.
+        last = self.born if self.seen is None else self.heard
+        ended = self.seen is not None and is_terminal(self.seen)
+        return last is not None and not ended and now - last <= max(TIMELY, 2 * self.pacing.longest)
 
     def _with_family_of(self, result: Result, now: float) -> Self:
         """Return the operation with the family that *result* reveals, if it was unknown."""
@@ -344,17 +373,17 @@ class Poll(Operation[Result]):
         born = None if began is None else min(now, began - self.wall_offset)
         if self.pacing != UNKNOWN_PACING:  # the caller has chosen it
             return attrs.evolve(self, task=task, born=born)
-        pacing = _pacing(task)
+        pacing = _pacing(task, self.service)
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
         return attrs.evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 
-    def _end(self, result: Result, now: float, known: dict[str, Any]) -> Self:
+    def _end(self, result: Result, now: float, news: dict[str, Any]) -> Self:
         if result.status != Status.COMPLETED or result.url is not None:
-            return attrs.evolve(self, **known, settled=Settled(self._outcome(result)))
+            return attrs.evolve(self, **news, settled=Settled(self._outcome(result)))
         if self.incomplete >= UNREADABLE_TRIES:
             error = ResultIncomplete(result=result, task=self.task)
-            return attrs.evolve(self, **known, settled=Settled(error))
-        return attrs.evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
+            return attrs.evolve(self, **news, settled=Settled(error))
+        return attrs.evolve(self, **news, incomplete=self.incomplete + 1, due=now + self.interval)
 
     def _outcome(self, result: Result) -> Result | ServiceError:
         if result.status == Status.FAILED:
@@ -364,7 +393,7 @@ class Poll(Operation[Result]):
         return result
 
     def _missing(self, response: HttpResponse, now: float) -> Self:
-        age = None if self.born is None else now - self.born
+        age = self.age(now)
         if age is not None and age <= NEWBORN and not self._is_last_try:
             return self._retry("the service does not know the task yet (status 404)", now)
         family = self.task.known_family
@@ -373,9 +402,9 @@ class Poll(Operation[Result]):
         kind = TaskNotFound
         if lost and age is not None and kept is not None and age >= kept:
             kind = ResultExpired
-        told = refusal(response, self.task)
+        error = refusal(response, self.task)
         return self._settle(
-            kind(status=told.status, message=told.message, body=told.body, task=self.task)
+            kind(status=error.status, message=error.message, body=error.body, task=self.task)
         )
 
     def _throttle(self, response: HttpResponse, now: float) -> Self:
@@ -456,11 +485,12 @@ def _limited(seconds: float, pacing: Pacing) -> float:
     return min(seconds, max(pacing.longest, LONGEST_WAIT))
 
 
-def _pacing(task: Task) -> Pacing:
+def _pacing(task: Task, service: Service) -> Pacing:
     family = task.known_family
-    if family is None:
-        return UNKNOWN_PACING
-    return family.pacing_of(task.requested_model or task.model)
+    pacing = UNKNOWN_PACING
+    if family is not None:
+        pacing = family.pacing_of(task.requested_model or task.model)
+    return attrs.evolve(pacing, shortest=LOCAL_INTERVAL) if service.is_local else pacing
 
 
 def too_often(task: Task, poll_interval: float | None, service: Service) -> str | None:
@@ -473,7 +503,7 @@ def too_often(task: Task, poll_interval: float | None, service: Service) -> str 
     """
     if poll_interval is None or service.is_local:
         return None
-    minimum = _pacing(task).minimum
+    minimum = _pacing(task, service).minimum
     if minimum is None or poll_interval >= minimum:
         return None
     return (

@@ -24,7 +24,7 @@ from muybridge_protocol.records.json import (
     read_event,
 )
 from muybridge_protocol.service import Service
-from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import RESPONSE_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
 
 if TYPE_CHECKING:
@@ -112,14 +112,14 @@ class TextCall(_TextOperation[T_co]):
         if record is None:
             return self._ambiguous("the response is not a JSON object", response=response)
         if tells_error(record):
-            said = error_text(record)
-            return self._ambiguous(f"the response reports an error: {said}", response=response)
+            message = error_text(record)
+            return self._ambiguous(f"the response reports an error: {message}", response=response)
         return self._settle(self.read(record))
 
     @property
     def _limit(self) -> int:
         limit = self.http_request.body_limit
-        return REPLY_LIMIT if limit is None else limit
+        return RESPONSE_LIMIT if limit is None else limit
 
 
 @attrs.frozen(kw_only=True)

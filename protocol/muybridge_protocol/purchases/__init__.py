@@ -34,10 +34,11 @@ armed, accepted, ambiguous or abandoned: as long as it does, nobody else buys un
 
 **Budgets are sums by tag and day.** A purchase counts on the day in UTC on which it was armed,
 under each of its tags and under `EVERYTHING`. An amount may be unknown, which is not zero: it
-blocks the budgets of its measure and tags until a person gives the amount. A stored budget that
-counts only from some moment on has a sum of its own, and each purchase that was armed since is
-marked as counting there. No clock says which those are: one that was set back would let purchases
-escape it.
+blocks the budgets of its measure and tags until a person gives the amount. A budget for a key
+alone has a sum for each value of that key, and a purchase without the key does not fit into it. A
+stored budget that counts only from some moment on has a sum of its own, and each purchase that was
+armed since is marked as counting there. No clock says which those are: one that was set back would
+let purchases escape it.
 
 **An item of a batch is work, and follows its last purchase** (`followed`). It is never judged a
 second time.
@@ -72,12 +73,12 @@ from muybridge_protocol.purchases.budget import (
     Number,
     Period,
     StoredBudget,
+    TagMissing,
     read_budget,
     written_budget,
 )
 from muybridge_protocol.purchases.items import Item, followed
 from muybridge_protocol.purchases.purchase import (
-    EVERYTHING,
     UNKNOWN_END,
     CannotDecide,
     Order,
@@ -97,6 +98,18 @@ from muybridge_protocol.purchases.states import (
     Stage,
     State,
 )
+from muybridge_protocol.purchases.tags import (
+    EVERYTHING,
+    GROUPS,
+    InvalidTags,
+    OwnTags,
+    Tags,
+    checked_tags,
+    is_key,
+    labels_of,
+    read_tags,
+    tags_in,
+)
 from muybridge_protocol.purchases.verdict import judged
 
 __all__ = [
@@ -104,6 +117,7 @@ __all__ = [
     "AFTER_NEWS",
     "DAY",
     "EVERYTHING",
+    "GROUPS",
     "KNOWN_BY",
     "NAMED",
     "NOTHING",
@@ -115,32 +129,41 @@ __all__ = [
     "BudgetUse",
     "CannotDecide",
     "Choice",
+    "InvalidTags",
     "Item",
     "Measure",
     "Number",
     "Order",
     "Outcome",
+    "OwnTags",
     "Period",
     "Purchase",
     "Stage",
     "State",
     "StoredBudget",
     "Sums",
+    "TagMissing",
+    "Tags",
     "all_countable",
     "amounts_of",
+    "checked_tags",
     "concluded",
     "contested",
     "countable",
     "day_of",
     "decided",
     "followed",
+    "is_key",
     "judged",
+    "labels_of",
     "minus",
     "plus",
     "priced",
     "read_amounts",
     "read_budget",
     "read_sums",
+    "read_tags",
+    "tags_in",
     "totals",
     "written_amounts",
     "written_budget",

@@ -110,8 +110,8 @@ def written_amounts(amounts: Amounts) -> str:
 
 def read_amounts(text: str) -> Amounts:
     """Return the amounts that *text* has as JSON."""
-    found: dict[str, str | None] = json.loads(text)
-    return {one: None if (it := found[one]) is None else Decimal(it) for one in Measure}
+    amounts: dict[str, str | None] = json.loads(text)
+    return {one: None if (it := amounts[one]) is None else Decimal(it) for one in Measure}
 
 
 def written_sums(sums: Sums) -> str:
@@ -123,7 +123,7 @@ def read_sums(texts: Iterable[str]) -> Sums:
     """Return what all of *texts* have as JSON, added up."""
     total = dict(NOTHING)
     for text in texts:
-        found: dict[str, list[Any]] = json.loads(text)
-        for one, (known, unknown) in found.items():
+        sums: dict[str, list[Any]] = json.loads(text)
+        for one, (known, unknown) in sums.items():
             total[Measure(one)] += Sum(Decimal(known), unknown)
     return total

@@ -8,15 +8,17 @@ If a request's price is unknown, a limit on cost refuses it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import Final, Literal, get_args
 
 import attrs
 
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases.amounts import DAY, DIGITS, Amounts, Measure
-from muybridge_protocol.purchases.purchase import EVERYTHING, check_label
+from muybridge_protocol.purchases.tags import EVERYTHING, check_limited, is_key
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.suggested_names import suggesting_names
 
@@ -43,6 +45,8 @@ _KNOWN_BEFORE: Final = (
 )
 """What makes the cost of a text request known before it is sent."""
 
+_LISTED: Final = 5
+"""Most recorded requests that a message lists."""
 _LEFT_OUT: Final = "Leave that limit out: another store would not know what was paid"
 _RECORDED_BY: Final = {
     Measure.COST: "Give what they have cost (`muybridge decide KEY --cost AMOUNT`), or leave that "
@@ -71,9 +75,9 @@ def _amount(value: Number | None) -> Decimal | None:
         raise ValueError(f"a limit must be a number of at least 0 (got {value!r})")
     exponent = amount.as_tuple().exponent
     if amount.adjusted() >= DIGITS or not isinstance(exponent, int) or -exponent > DIGITS:
-        told = truncated(repr(value), 40)
+        quoted = truncated(repr(value), 40)
         raise ValueError(
-            f"a limit must have at most {DIGITS} digits before and after the point (got {told})"
+            f"a limit must have at most {DIGITS} digits before and after the point (got {quoted})"
         )
     return amount
 
@@ -121,8 +125,8 @@ class Budget:
     @property
     def limits(self) -> dict[Measure, Decimal]:
         """The limits that are set."""
-        found = {measure: getattr(self, measure.value) for measure in Measure}
-        return {measure: limit for measure, limit in found.items() if limit is not None}
+        limits = {measure: getattr(self, measure.value) for measure in Measure}
+        return {measure: limit for measure, limit in limits.items() if limit is not None}
 
     def since(self, wall: float) -> float:
         """Return when the period that contains *wall* began, in Unix seconds."""
@@ -154,12 +158,19 @@ class Budget:
         per = f" a {self.per}" if self.per else ""
         return f"{_told(self.limits[measure], measure)}{per}"
 
-    def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
+    def exceeded_by(
+        self,
+        wanted: Amounts,
+        spent: Amounts,
+        unknown: Callable[[Measure], Iterator[str]] | None = None,
+    ) -> str | None:
         """Return which limit *wanted* would exceed and what to do, or None if it fits.
 
         Args:
             wanted: What the request consumes.
             spent: What the period's requests have consumed, with every open reservation.
+            unknown: Yields what the requests are called whose amount is unknown, or None if that
+                is not known.
         """
         for measure, limit in self.limits.items():
             needs, used = wanted[measure], spent[measure]
@@ -173,9 +184,12 @@ class Budget:
             if needs == 0:
                 continue
             if used is None:
+                listed = [*islice(() if unknown is None else unknown(measure), _LISTED + 1)]
+                those = ", ".join([*listed[:_LISTED], *(["..."] if len(listed) > _LISTED else [])])
                 return (
                     f"{named} cannot be checked, because the store has requests whose {theirs} "
-                    f"unknown. {_RECORDED_BY.get(measure, _LEFT_OUT)}"
+                    f"unknown{f' ({those})' if those else ''}. "
+                    f"{_RECORDED_BY.get(measure, _LEFT_OUT)}"
                 )
             if EXACT.add(used, needs) > limit:
                 rest = EXACT.subtract(limit, used)
@@ -189,8 +203,19 @@ class Budget:
 
 
 def _check_tag(_: object, __: object, tag: str) -> None:
-    if tag != EVERYTHING:
-        check_label("a tag", tag)
+    check_limited(tag)
+
+
+class TagMissing(ValueError):
+    """A budget is for each value of a key, and a request has no such tag.
+
+    Args:
+        key: The key.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"each request needs the tag {key!r}")
+        self.key: str = key
 
 
 @attrs.frozen(kw_only=True)
@@ -200,7 +225,9 @@ class StoredBudget:
     A tag has one for each period, and one in all.
 
     Args:
-        tag: What it limits: the purchases with this tag, or all of them (`EVERYTHING`).
+        tag: What it limits: the purchases with this tag, or all of them (`EVERYTHING`). A key alone
+            stands for each of its values: each may spend as much, and a purchase without the key
+            does not fit.
         budget: Its limits and its period.
         counted_under: Where its sum is: under the tag, or under a name of its own if it counts only
             what is armed once it exists. Then each purchase has this name in its `budgets`.
@@ -212,9 +239,33 @@ class StoredBudget:
     counted_under: str
     since: float | None = None
 
-    def called(self) -> str:
-        """Return what messages call it."""
-        whose = self.tag or "everybody"
+    def tag_of(self, tags: Iterable[str]) -> str | None:
+        """Return which of the tags of a purchase it limits, or None if it does not concern it.
+
+        Raises:
+            TagMissing: It is one for a key that the purchase lacks.
+        """
+        if self.tag == EVERYTHING:
+            return EVERYTHING
+        if not is_key(self.tag):
+            return self.tag if self.tag in tags else None
+        found = next((one for one in tags if one.partition("=")[0] == self.tag), None)
+        if found is None:
+            raise TagMissing(self.tag)
+        return found
+
+    def label_of(self, tag: str) -> str:
+        """Return under which label of a sum it counts the purchases with *tag*.
+
+        Those of a budget that counts from some moment on have a name of its own, for each value.
+        """
+        if self.since is None:
+            return tag
+        return f"{self.counted_under}\t{tag}" if is_key(self.tag) else self.counted_under
+
+    def called(self, tag: str | None = None) -> str:
+        """Return what messages call it, or its part for *tag*."""
+        whose = (self.tag if tag is None else tag) or "everybody"
         return f"the stored budget of {whose}{f' a {self.budget.per}' if self.budget.per else ''}"
 
 

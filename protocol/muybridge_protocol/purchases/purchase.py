@@ -11,6 +11,7 @@ import attrs
 from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.purchases.amounts import Amounts, Measure, countable
+from muybridge_protocol.purchases.names import ONCE
 from muybridge_protocol.purchases.states import (
     AFTER_CHOICE,
     AFTER_NEWS,
@@ -19,13 +20,8 @@ from muybridge_protocol.purchases.states import (
     Stage,
     State,
 )
-from muybridge_protocol.records.json import readable
+from muybridge_protocol.purchases.tags import EVERYTHING, check_label, check_tag
 from muybridge_protocol.records.tasks import Task
-
-EVERYTHING: Final = ""
-"""The tag under which every purchase counts."""
-_LONGEST: Final = 500
-"""Longest tag or name, in characters."""
 
 
 class CannotDecide(LocalError):
@@ -38,20 +34,7 @@ def _check_text(_: object, attribute: attrs.Attribute[str | None], text: str | N
 
 def _check_tags(_: object, __: object, tags: tuple[str, ...]) -> None:
     for tag in tags:
-        check_label("a tag", tag)
-
-
-def check_label(what: str, text: str | None) -> None:
-    """Check a tag or a name, which any database must keep as it is, and compare in the same way.
-
-    Raises:
-        ValueError: It is empty, too long, or not printable.
-    """
-    if text is not None and (not text or len(text) > _LONGEST or not text.isprintable()):
-        raise ValueError(
-            f"{what} must have 1 to {_LONGEST} printable characters (got "
-            f"{readable(repr(text), 80)})"
-        )
+        check_tag(tag)
 
 
 def _sorted(tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,7 +151,7 @@ class Purchase:
     def once(self) -> str | None:
         """The name that the caller of `create_once` gave, or None."""
         kind, _, name = (self.name or "").partition(" ")
-        return name if kind == "once" else None
+        return name if kind == ONCE else None
 
     @property
     def counted_under(self) -> tuple[str, ...]:
@@ -234,10 +217,12 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
         return _with_late(purchase, outcome.task)
     facts: dict[str, Any] = {name: getattr(outcome, name) for name in _EVIDENCE}
     if purchase.state is after is State.AMBIGUOUS:
-        known = {name: getattr(purchase, name) for name in _EVIDENCE}
-        if known["reason"] == UNKNOWN_END.reason:
-            known["reason"] = None
-        facts = {name: new if known[name] is None else known[name] for name, new in facts.items()}
+        evidence = {name: getattr(purchase, name) for name in _EVIDENCE}
+        if evidence["reason"] == UNKNOWN_END.reason:
+            evidence["reason"] = None
+        facts = {
+            name: new if evidence[name] is None else evidence[name] for name, new in facts.items()
+        }
     task = outcome.task
     return attrs.evolve(
         purchase,
@@ -255,9 +240,9 @@ def contested(purchase: Purchase, outcome: Outcome, other: Purchase) -> Purchase
     """Return *purchase* after *outcome*, whose task is that of the purchase *other*."""
     assert outcome.task is not None  # noqa: S101  the task is what they contest
     task = outcome.task
-    told = f"the service gave it task {shown_id(task.id)}, which {called(other)} has"
+    reason = f"the service gave it task {shown_id(task.id)}, which {called(other)} has"
     ambiguous = attrs.evolve(
-        outcome, state=State.AMBIGUOUS, task=None, candidate=task.id, reason=told
+        outcome, state=State.AMBIGUOUS, task=None, candidate=task.id, reason=reason
     )
     if State.AMBIGUOUS in AFTER_NEWS[purchase.state]:
         return concluded(purchase, ambiguous)
@@ -306,8 +291,8 @@ def decided(purchase: Purchase, choice: Choice, now: float, task: Task | None = 
 
 def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
     """Return *purchase* with the *amounts* that a person has found out."""
-    known = {one: countable(amount) for one, amount in amounts.items()}
-    return attrs.evolve(purchase, amounts={**purchase.amounts, **known})
+    counts = {one: countable(amount) for one, amount in amounts.items()}
+    return attrs.evolve(purchase, amounts={**purchase.amounts, **counts})
 
 
 def called(purchase: Purchase) -> str:

@@ -108,8 +108,12 @@ def find_id(body: bytes) -> str | None:
     The body may be truncated, but the id must be complete. An id that cannot be shown and stored
     unchanged, or is longer than 64 KiB, is not returned.
     """
-    found = find_any_id(body)
-    return None if found is None or len(found) > RAW_LIMIT or not is_printable_id(found) else found
+    candidate = find_any_id(body)
+    return (
+        None
+        if candidate is None or len(candidate) > RAW_LIMIT or not is_printable_id(candidate)
+        else candidate
+    )
 
 
 def find_any_id(body: bytes) -> str | None:
@@ -122,9 +126,9 @@ def find_any_id(body: bytes) -> str | None:
 def _find_task(body: bytes, layers: int = _MOST_LAYERS) -> str | None:
     is_json, value = _read(body)
     tasks = map(_task_id, _records(value)) if is_json else iter([_task_in_pieces(body)])
-    found = next(filter(None, tasks), None)
-    if found is not None or layers == 1:
-        return found
+    task_id = next(filter(None, tasks), None)
+    if task_id is not None or layers == 1:
+        return task_id
     texts = _texts_of(value) if is_json else _unescaped(body)
     return next(filter(None, (_find_task(text, layers - 1) for text in texts)), None)
 
@@ -139,7 +143,7 @@ def _task_in_pieces(body: bytes) -> str | None:
 def _ids(body: bytes) -> Iterator[str]:
     is_json, value = _read(body)
     records = [_ids_of(record) for record in _records(value)] if is_json else [_ids_in_pieces(body)]
-    yield from (found for ids in records for name, found in ids if name in _TASK_IDS)
+    yield from (task_id for ids in records for name, task_id in ids if name in _TASK_IDS)
 
 
 def _read(body: bytes) -> tuple[bool, Any]:
@@ -181,9 +185,9 @@ def _task_id(record: JsonObject) -> str | None:
     progresses = any(
         _tells_progress(value) for name, value in record.items() if _is_for_state(name)
     )
-    found = _id_of_task(ids, is_stateful=is_stateful, progresses=progresses)
-    if found is not None or not progresses:
-        return found
+    candidate = _id_of_task(ids, is_stateful=is_stateful, progresses=progresses)
+    if candidate is not None or not progresses:
+        return candidate
     inner = (
         cast("JsonObject", value)
         for name, value in record.items()
@@ -201,20 +205,21 @@ def _id_of_task(ids: list[tuple[str, str]], *, is_stateful: bool, progresses: bo
         is_stateful: Whether there is a status that may be that of a task.
         progresses: Whether there is the state of a task that waits, runs or is done.
     """
-    for name, found in ids:
-        if _names_task(name, found) or (name in _TASK_IDS and (is_stateful or progresses)):
-            return found
+    for name, value in ids:
+        if _names_task(name, value) or (name in _TASK_IDS and (is_stateful or progresses)):
+            return value
     if not progresses or not ids:
         return None
+    # A service may number its requests, too. Such an id counts only if there is no other.
     return min(ids, key=lambda each: each[0].startswith(_REQUEST_IDS))[1]
 
 
 def _ids_of(record: JsonObject) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    ids: list[tuple[str, str]] = []
     for name, value in record.items():
         if _is_for_id(name) and ((isinstance(value, str) and value) or type(value) is int):
-            found.append((_plain(name), str(value)))
-    return found
+            ids.append((_plain(name), str(value)))
+    return ids
 
 
 _SEPARATORS: Final = str.maketrans("", "", " _-")
@@ -233,8 +238,8 @@ def _is_for_state(name: str) -> bool:
     return name.lower().endswith(_ANY_STATES)
 
 
-def _names_task(name: str, found: str) -> bool:
-    return name == "taskid" and found != "0" and not found.startswith("-")
+def _names_task(name: str, value: str) -> bool:
+    return name == "taskid" and value != "0" and not value.startswith("-")
 
 
 def _is_state(value: object) -> bool:
@@ -266,7 +271,7 @@ def _records(value: Any) -> Iterator[JsonObject]:
 
 def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
     """Return the ids in *body*, which need not be JSON, those of outer objects first."""
-    found: list[tuple[int, str, str]] = []
+    ids: list[tuple[int, str, str]] = []
     depth = end = 0
     # With very long or many texts, finding them takes too much: brackets inside them count, too.
     is_small = len(body) <= MEBIBYTE and body.count(b'"') <= 4 * _MOST_PIECES
@@ -279,9 +284,9 @@ def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
         value = match[3].decode() if match[2] is None else _unquoted(match[2])
         name = match[1].decode()
         if value and _is_for_id(name):
-            found.append((depth, _plain(name), value))
-    found.sort(key=itemgetter(0))
-    return [(name, value) for _, name, value in found]
+            ids.append((depth, _plain(name), value))
+    ids.sort(key=itemgetter(0))
+    return [(name, value) for _, name, value in ids]
 
 
 def _blank(text: re.Match[bytes]) -> bytes:
@@ -295,7 +300,7 @@ def _states_in_pieces(body: bytes) -> Iterator[tuple[str, str | None]]:
 
 def _unquoted(string: bytes) -> str | None:
     try:
-        found: str = json.loads(string.decode(), strict=False)
+        text: str = json.loads(string.decode(), strict=False)
     except ValueError:  # an invalid escape, or not UTF-8
         return None
-    return found
+    return text

@@ -59,19 +59,19 @@ class View(NamedTuple, Generic[T]):
     only: tuple[str, ...]
 
 
-def structure(record: Mapping[str, Any], shape: type[T] | View[T], **known: Any) -> T:
+def structure(record: Mapping[str, Any], shape: type[T] | View[T], **given: Any) -> T:
     """Return the value of *shape* that *record* describes.
 
     Args:
         record: A JSON object.
         shape: An attrs class, or a view of one.
-        **known: Fields that are known, whatever the record says.
+        **given: Fields that have these values, whatever the record says.
 
     Raises:
         InvalidJson: A field is missing or has the wrong type.
     """
     try:
-        return _converter.structure({**record, **known}, cast("type[T]", shape))
+        return _converter.structure({**record, **given}, cast("type[T]", shape))
     except KeyError as error:
         raise InvalidJson(f"it has no {error.args[0]}") from None
 
@@ -83,8 +83,8 @@ def unstructure(value: T, view: View[T] | None = None) -> Any:
 
 def partial(shape: type, **fields: Any) -> JsonObject:
     """Return a record of *shape* with only *fields*, which are given by attribute."""
-    known = wire_names(shape)
-    return {known[name]: _converter.unstructure(value) for name, value in fields.items()}
+    names = wire_names(shape)
+    return {names[name]: _converter.unstructure(value) for name, value in fields.items()}
 
 
 def attributes(value: object, *names: str) -> JsonObject:
@@ -139,8 +139,8 @@ def as_it_is(value: Any, _: object) -> Any:
 
 def _fields(shape: Any) -> list[attrs.Attribute[Any]]:
     """Return the fields of a record of *shape*, in the order in which they are written."""
-    found = [field for field in attrs.fields(shape) if field.init and field.name != "extra"]
-    return sorted(found, key=lambda field: bool(field.metadata.get("last")))
+    fields = [field for field in attrs.fields(shape) if field.init and field.name != "extra"]
+    return sorted(fields, key=lambda field: bool(field.metadata.get("last")))
 
 
 def _is_ours(field: attrs.Attribute[Any]) -> bool:
@@ -205,15 +205,15 @@ def _open_reader(kind: Any) -> Read:
     absent = {name: value for name, value in absent.items() if value is not attrs.NOTHING}
 
     def read_open(record: JsonObject, _: object) -> Any:
-        known, extra = dict(absent), dict(record)
+        values, extra = dict(absent), dict(record)
         for field, read in zip(fields, reads, strict=True):
             for name in (_name(field), field.name):  # users may write either
                 if name in extra:
                     with suppress(InvalidJson):
-                        known[field.name] = read(extra[name], field.type)
+                        values[field.name] = read(extra[name], field.type)
                         del extra[name]
                         break
-        return shape(**known, extra=extra)
+        return shape(**values, extra=extra)
 
     return read_open
 
@@ -235,11 +235,11 @@ def _open_writer(kind: Any) -> Callable[[Any], JsonObject]:
     write = make_writer(fields, shape, _converter, **_overrides(kind))
 
     def write_open(value: Any) -> JsonObject:
-        told = write(value)
+        record = write(value)
         for field in optional:
             if getattr(value, field.name) is _absent(field):
-                del told[_name(field)]
-        return {**told, **value.extra}
+                del record[_name(field)]
+        return {**record, **value.extra}
 
     return write_open
 

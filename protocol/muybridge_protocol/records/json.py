@@ -49,10 +49,10 @@ class InvalidJson(ValueError):
 
 
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise InvalidJson("an object has the same name twice")
-    return found
+    return members
 
 
 def _finite(text: str) -> float:
@@ -161,12 +161,12 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
     except RecursionError:
         raise InvalidJson("it is nested too deeply") from None
     except ValueError as error:
-        said = (
+        problem = (
             _syntax_error(error)
             if isinstance(error, json.JSONDecodeError)
             else "a number is too long"
         )
-        raise InvalidJson(f"it is not JSON: {said}" if text else "it is empty") from None
+        raise InvalidJson(f"it is not JSON: {problem}" if text else "it is empty") from None
     if text[end:].strip(_SPACE):
         raise InvalidJson("it is not JSON: Extra data")
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
@@ -260,21 +260,21 @@ def _printable(mark: str) -> str:
 def error_message(body: bytes) -> str:
     """Return the message in an error response, or "". The shape of such a body is not specified."""
     try:
-        said: Any = read_json(body)
+        record: Any = read_json(body)
     except InvalidJson:
         text = body[:RAW_LIMIT].decode("utf-8", "replace").strip()
         return "" if text.startswith("<") else readable(text, 200)
-    return error_text(said)
+    return error_text(record)
 
 
-def error_text(said: Any) -> str:
+def error_text(error: Any) -> str:
     """Return the message in an error that was read as JSON. Its shape is not specified."""
-    if len(as_array(said)) == 1:
-        said = said[0]
+    if len(as_array(error)) == 1:
+        error = error[0]
     for name in ("error", "message", "msg", "detail"):
-        if isinstance(said, dict) and name in said:
-            said = cast("JsonObject", said)[name]
-    return readable(said if isinstance(said, str) else json.dumps(said))
+        if isinstance(error, dict) and name in error:
+            error = cast("JsonObject", error)[name]
+    return readable(error if isinstance(error, str) else json.dumps(error))
 
 
 def is_encodable(text: str) -> bool:

@@ -77,7 +77,7 @@ TRANSITIONS: Mapping[Status | None, frozenset[Status]] = {
 
 
 def is_terminal(status: str) -> bool:
-    """Whether *status* is terminal."""
+    """Whether a task with *status* has ended, so that no other status may follow."""
     return status in TERMINAL
 
 
@@ -447,9 +447,9 @@ def _from_dict(shape: type[T], record: Mapping[str, Any]) -> T:
     """
     names = wire_names(shape)
     fields = _TASK_FIELDS if shape is Task else _RESULT_FIELDS
-    known = {names.get(one, one): record[one] for one in fields if record.get(one) is not None}
-    check_identifier(known.get("id"), "task id")
-    return structure(known, View(shape, only=fields))
+    values = {names.get(one, one): record[one] for one in fields if record.get(one) is not None}
+    check_identifier(values.get("id"), "task id")
+    return structure(values, View(shape, only=fields))
 
 
 def _json_schema_of(names: Iterable[str], *, required: Iterable[str]) -> dict[str, Any]:
@@ -499,5 +499,5 @@ def read_result(record: JsonObject, *, family: str | None) -> Result:
         InvalidJson: It has no id or no status.
     """
     result = structure(record, Result, family=family, raw=record)
-    known = family_of_model(result.model) if family is None else None
-    return result if known is None else attrs.evolve(result, family=known.name)
+    its_family = family_of_model(result.model) if family is None else None
+    return result if its_family is None else attrs.evolve(result, family=its_family.name)

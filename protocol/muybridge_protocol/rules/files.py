@@ -79,16 +79,17 @@ def file_text(text: object) -> FileText | None:
     text = text.strip()
     if text[:5].lower() == "data:":
         return FileText("") if re.fullmatch(_CONTENT, text, re.IGNORECASE) else None
+    # Any word is valid base64, so only what begins as a picture does counts as one.
     if text.startswith(IMAGE_BEGINNINGS) and re.fullmatch(BARE_BASE64, text):
         return FileText("")
     _, dot, suffix = text[-_LONGEST_SUFFIX:].lower().rpartition(".")
-    known = suffix in _MEDIA or (suffix in _TEXTS and text[:1] == "@")
-    if not dot or not known or len(text) > _LONGEST_PATH:
+    names_file = suffix in _MEDIA or (suffix in _TEXTS and text[:1] == "@")
+    if not dot or not names_file or len(text) > _LONGEST_PATH:
         return None
     path = text.removeprefix("@").removeprefix(_FILE_SCHEME)
     if "://" in path or not re.fullmatch(_PATH, path) or path == f".{suffix}":
         return None
-    if path == text and _is_sentence(text):
+    if path == text and _is_sentence(text):  # a prompt may end with the name of a file
         return None
     return FileText(path, suffix in _TEXTS)
 

@@ -17,7 +17,7 @@ from muybridge_protocol.rules.values import Problem, is_array, shown
 def unwritable(wire: object, value: object) -> Problem | None:
     """Return why the field *wire* cannot be sent as JSON, or None. Its name may have any type."""
     try:
-        writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
+        writable = is_json(wire) and isinstance(wire, str) and is_json(value)
     except RecursionError:
         writable = False
     if writable:
@@ -36,7 +36,8 @@ def unwritable(wire: object, value: object) -> Problem | None:
     )
 
 
-def _is_json(value: object) -> bool:
+def is_json(value: object) -> bool:
+    """Whether *value* can be written as JSON. It may raise `RecursionError`."""
     match value:
         case str():
             return value.isascii() or is_encodable(value)
@@ -45,9 +46,9 @@ def _is_json(value: object) -> bool:
         case int() | float():
             return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting, and False for NaN
         case list() | tuple():
-            return all(map(_is_json, cast("Sequence[object]", value)))
+            return all(map(is_json, cast("Sequence[object]", value)))
         case dict():
             items = cast("Mapping[object, object]", value).items()
-            return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
+            return all(isinstance(k, str) and is_json(k) and is_json(v) for k, v in items)
         case _:
             return False

@@ -175,22 +175,22 @@ class Together:
             yield self._finding(self._size(), self._judge_size(sizes, self.megabytes))
 
     def _judge_length(self, lengths: Sequence[float | None], most: int) -> Judgement:
-        known = [length for length in lengths if length is not None]
-        what = f"they last {sum(known):.6g} s together"
-        if sum(map(math.floor, known)) > most:
+        measured = [length for length in lengths if length is not None]
+        what = f"they last {sum(measured):.6g} s together"
+        if sum(map(math.floor, measured)) > most:
             return Judgement(Verdict.BROKEN, what)
-        if len(known) < len(lengths):
+        if len(measured) < len(lengths):
             return Judgement(Verdict.UNDECIDED, "how long some of them last is not known")
-        if sum(known) <= most:
+        if sum(measured) <= most:
             return KEPT
         return Judgement(Verdict.UNDECIDED, f"{what}: it depends on how the service rounds")
 
     def _judge_size(self, sizes: Sequence[int | None], most: int) -> Judgement:
-        known = [size for size in sizes if size is not None]
-        judged = judge_bytes(sum(known), most)
+        measured = [size for size in sizes if size is not None]
+        judged = judge_bytes(sum(measured), most)
         if judged.verdict is Verdict.BROKEN:
-            return Judgement(Verdict.BROKEN, f"together, they have {sum(known):,} bytes")
-        if len(known) < len(sizes):
+            return Judgement(Verdict.BROKEN, f"together, they have {sum(measured):,} bytes")
+        if len(measured) < len(sizes):
             return Judgement(Verdict.UNDECIDED, "the size of some of them is not known")
         return judged
 

@@ -132,12 +132,13 @@ class MediaUrl:
         if url[:5].lower() == "data:":
             if not self.base64:
                 return "base64 media is not accepted here"
-            found = re.fullmatch(DATA_URI, url)
-            return None if found else f"{shown(url)} is not a base64 data: URI"
+            match = re.fullmatch(DATA_URI, url)
+            return None if match else f"{shown(url)} is not a base64 data: URI"
         if re.fullmatch(URL, url):
             host = _host_of(url)
             if host is None:
                 return f"{shown(url)} names no host"
+            # Whether the service can reach this machine is not known yet: see `out_of_reach`.
             is_open = not self.public or is_loopback(host) or has_public_name(host)
             return None if is_open else _not_public(url)
         if re.fullmatch(BARE_BASE64, url):

@@ -8,7 +8,7 @@ method that it lacks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import attrs
 
@@ -25,6 +25,9 @@ Sent = Callable[[str], JsonObject]
 
 class Relation(Protocol):
     """A rule between fields of one request."""
+
+    name: ClassVar[str]
+    """The rule's name, for programs; it stands in `Problem.rule`."""
 
     def problems(self, values: Values, model: str | None, name: Naming = str) -> Iterator[Problem]:
         """Yield what is wrong with *values*; *model* is None when the tables do not know it."""
@@ -52,6 +55,8 @@ class Relation(Protocol):
 class Requires(Relation):
     """*field* may only be sent together with *other*."""
 
+    name: ClassVar[str] = "requires"
+
     field: str
     other: str
 
@@ -66,7 +71,7 @@ class Requires(Relation):
             yield Problem(
                 self.field,
                 values[self.field],
-                "requires",
+                self.name,
                 f"needs {name(self.other)}",
                 f"send {name(self.other)} as well, or leave {name(self.field)} out",
             )
@@ -97,6 +102,8 @@ def together(one: str, other: str) -> tuple[Requires, Requires]:
 class Excludes(Relation):
     """No field of *these* may be sent together with a field of *those*."""
 
+    name: ClassVar[str] = "excludes"
+
     these: tuple[str, ...]
     those: tuple[str, ...]
 
@@ -115,7 +122,7 @@ class Excludes(Relation):
                 yield Problem(
                     field,
                     values[field],
-                    "excludes",
+                    self.name,
                     f"cannot be combined with {' or '.join(clash)}",
                     f"leave {name(field)} out, or leave {' and '.join(clash)} out",
                 )
@@ -135,6 +142,8 @@ class Excludes(Relation):
 class Alternatives(Relation):
     """Only one of two fields with the same meaning may be sent."""
 
+    name: ClassVar[str] = "alternatives"
+
     one: str
     other: str
 
@@ -149,7 +158,7 @@ class Alternatives(Relation):
             yield Problem(
                 self.other,
                 values[self.other],
-                "alternatives",
+                self.name,
                 f"is an alternative to {name(self.one)}, which is sent too",
                 f"send only one of {name(self.one)} and {name(self.other)}",
             )
@@ -172,6 +181,8 @@ class Alternatives(Relation):
 class RequiredFor(Relation):
     """*field* must be sent, and not be empty, for each of *models*."""
 
+    name: ClassVar[str] = "required_for_model"
+
     field: str
     models: tuple[str, ...]
 
@@ -181,7 +192,7 @@ class RequiredFor(Relation):
             yield Problem(
                 self.field,
                 values.get(self.field),
-                "required_for_model",
+                self.name,
                 f"is required by model {model}",
                 f"send at least one item in {name(self.field)}",
             )
@@ -204,6 +215,8 @@ class RequiredFor(Relation):
 class OnlyWith(Relation):
     """*field* may have the value *value* only while *other* has one of *options*."""
 
+    name: ClassVar[str] = "only_with"
+
     field: str
     value: str
     other: str
@@ -224,7 +237,7 @@ class OnlyWith(Relation):
             yield Problem(
                 self.field,
                 self.value,
-                "only_with",
+                self.name,
                 f"{shown(self.value)} is not accepted with {name(self.other)} "
                 f"{shown(values[self.other])}",
                 f"with {self.value} use {name(self.other)} {either(self.options)}",
@@ -248,6 +261,8 @@ class OnlyWith(Relation):
 class FewerWith(Relation):
     """*field* may have at most *high* items while *other* is sent."""
 
+    name: ClassVar[str] = "fewer_with"
+
     field: str
     high: int
     other: str
@@ -264,7 +279,7 @@ class FewerWith(Relation):
             yield Problem(
                 self.field,
                 items,
-                "items",
+                self.name,
                 f"there are {len(items)} items beside {name(self.other)}",
                 f"with {name(self.other)} use at most {self.high}",
             )

@@ -65,8 +65,8 @@ class Problem:
 
     def to_dict(self, face: Face = in_python) -> dict[str, str]:
         """Return the problem as a JSON object, without the value."""
-        told = {name: str(getattr(self, name)) for name in ("field", "rule", "message")}
-        return {**told, "accepted": self.accepted_in(face)}
+        record = {name: str(getattr(self, name)) for name in ("field", "rule", "message")}
+        return {**record, "accepted": self.accepted_in(face)}
 
     def accepted_in(self, face: Face) -> str:
         """Return what would be accepted, and what else can be done in the words of *face*."""
@@ -191,10 +191,10 @@ class OneOf:
         """Return what is wrong with *value*, or None."""
         if self.ignore_case and isinstance(value, str) and value.isascii():
             lowered = value.lower()
-            found = any(lowered == str(option).lower() for option in self.options)
+            wrong_case = any(lowered == str(option).lower() for option in self.options)
         else:
-            found = value in self.options
-        return None if found else f"{shown(value)} is not accepted"
+            wrong_case = value in self.options
+        return None if wrong_case else f"{shown(value)} is not accepted"
 
 
 def one_of(*options: str | int, ignore_case: bool = False) -> OneOf:
@@ -406,10 +406,10 @@ _QUERY = r"(:/[^\s'\"?]*)\?[^\s'\"]*"
 class _Content:
     """Stands for text that is the content of a file, where a request is shown."""
 
-    said: str
+    text: str
 
     def __repr__(self) -> str:
-        return self.said
+        return self.text
 
 
 def without_content(value: object) -> object:

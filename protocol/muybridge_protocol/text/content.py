@@ -196,11 +196,11 @@ _PARTS = (str, InlineMedia, Part, FunctionResult)
 
 def as_turns(turns: Turn | Iterable[Turn]) -> tuple[Content, ...]:
     """Return *turns* as values. Consecutive parts, such as strings, form one user's turn."""
-    found: list[Any] = []
+    contents: list[Any] = []
     for are_parts, items in groupby(_each(turns), lambda item: isinstance(item, _PARTS)):
         several: list[Any] = list(items)
-        found += [Content(several)] if are_parts else map(_as_turn, several)
-    return tuple(found)
+        contents += [Content(several)] if are_parts else map(_as_turn, several)
+    return tuple(contents)
 
 
 def _as_turn(turn: object) -> object:
@@ -247,7 +247,7 @@ class Spoken(Protocol):
 
     @property
     def content(self) -> Content:
-        """Its content."""
+        """What was said, as a turn of a conversation."""
         ...
 
 

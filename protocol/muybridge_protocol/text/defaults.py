@@ -18,5 +18,5 @@ TEXT_TIMEOUT: Final = 600.0
 is still charged."""
 SILENCE_LIMIT: Final = 180.0
 """Seconds without a byte of a streamed response: models think before they answer."""
-REPLY_LIMIT: Final = 32 * MEBIBYTE
+RESPONSE_LIMIT: Final = 32 * MEBIBYTE
 """Most bytes of a response, whole or streamed. It may contain pictures."""

@@ -12,7 +12,7 @@ from muybridge_protocol.records.json import as_array, as_object, write_json
 from muybridge_protocol.rules.json_values import unwritable
 from muybridge_protocol.rules.values import Problem
 from muybridge_protocol.service import Service
-from muybridge_protocol.text.defaults import CHAT_PATH, REPLY_LIMIT, SILENCE_LIMIT
+from muybridge_protocol.text.defaults import CHAT_PATH, RESPONSE_LIMIT, SILENCE_LIMIT
 from muybridge_protocol.text.files import (
     chat_block,
     messages_block,
@@ -28,7 +28,7 @@ def encode_content(
     service: Service,
     *,
     stream: bool = False,
-    size_limit: int = REPLY_LIMIT,
+    size_limit: int = RESPONSE_LIMIT,
     silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
     """Return the HTTP request for a request in the native protocol, complete except for the key.
@@ -55,7 +55,7 @@ def encode_mapping(
     *,
     path: str,
     stream: bool = False,
-    size_limit: int = REPLY_LIMIT,
+    size_limit: int = RESPONSE_LIMIT,
     silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
     """Return the HTTP request for a body that is sent as given, complete except for the key.
@@ -83,14 +83,14 @@ def encode_mapping(
         raise _invalid(
             "stream", asked, "stream", "asks for the other kind of response", f"use {other}"
         )
-    fields, found = with_files(body, chat_block if path == CHAT_PATH else messages_block)
-    found += _blank_questions(body)
-    found += problems_of_messages(body)
-    if not found:
+    fields, refused = with_files(body, chat_block if path == CHAT_PATH else messages_block)
+    refused += _blank_questions(body)
+    refused += problems_of_messages(body)
+    if not refused:
         problems = [unwritable(name, value) for name, value in fields.items()]
-        found = [problem for problem in problems if problem is not None]
-    if found:
-        raise InvalidRequest("text", found)
+        refused = [problem for problem in problems if problem is not None]
+    if refused:
+        raise InvalidRequest("text", refused)
     if stream:
         fields["stream"] = True
     return _post(service, path, write_json(fields), size_limit, stream=stream, silence=silence)

@@ -164,9 +164,9 @@ class _Block:
         return block
 
 
-def _tell(record: JsonObject, said: JsonObject) -> None:
-    """Update *record* with what was *said* later. Nulls replace nothing."""
-    record.update({k: v for k, v in said.items() if v is not None or k not in record})
+def _tell(record: JsonObject, facts: JsonObject) -> None:
+    """Update *record* with what was *facts* later. Nulls replace nothing."""
+    record.update({k: v for k, v in facts.items() if v is not None or k not in record})
 
 
 def _is_blank(value: object) -> bool:
@@ -179,34 +179,34 @@ def _extend(record: JsonObject, delta: JsonObject, joins: Mapping[str, _Join]) -
         record[name] = joins.get(name, _added)(record.get(name), value)
 
 
-def _added(known: Any, value: Any) -> Any:
+def _added(whole: Any, value: Any) -> Any:
     """Join texts and lists, merge objects, and take the last of other values."""
-    return _joined(known, value, _MOST)
+    return _joined(whole, value, _MOST)
 
 
-def _joined(known: Any, value: Any, joins: Mapping[str, _Join]) -> Any:
-    if isinstance(value, dict) and (known is None or isinstance(known, dict)):
-        merged: JsonObject = as_object(known) or {}
+def _joined(whole: Any, value: Any, joins: Mapping[str, _Join]) -> Any:
+    if isinstance(value, dict) and (whole is None or isinstance(whole, dict)):
+        merged: JsonObject = as_object(whole) or {}
         _extend(merged, as_object(value) or {}, joins)
         return merged
-    if isinstance(value, list) and (known is None or isinstance(known, list)):
-        return _extended(as_array(known), as_array(value))
-    if isinstance(known, str) and isinstance(value, str):
-        return known + value
-    return cast("Any", known if value is None else value)
+    if isinstance(value, list) and (whole is None or isinstance(whole, list)):
+        return _extended(as_array(whole), as_array(value))
+    if isinstance(whole, str) and isinstance(value, str):
+        return whole + value
+    return cast("Any", whole if value is None else value)
 
 
-def _extended(known: list[Any], delta: list[Any]) -> list[Any]:
+def _extended(whole: list[Any], delta: list[Any]) -> list[Any]:
     """Add the items of *delta*. Objects with an index belong to the one that has it already."""
     for item in delta:
         record = as_object(item)
         index = None if record is None else record.get("index")
-        same = None if index is None else _last_with(known, "index", index)
+        same = None if index is None else _last_with(whole, "index", index)
         if same is not None and record is not None:
             _extend(same, record, _MOST)
         else:
-            known.append(_added(None, item))
-    return known
+            whole.append(_added(None, item))
+    return whole
 
 
 def _last_with(items: list[Any], name: str, value: object) -> JsonObject | None:
@@ -215,30 +215,30 @@ def _last_with(items: list[Any], name: str, value: object) -> JsonObject | None:
     return next((record for record in records if record.get(name) == value), None)
 
 
-def _first(known: Any, value: Any) -> Any:
+def _first(whole: Any, value: Any) -> Any:
     """Keep a text that some services repeat in each delta."""
-    both = isinstance(known, str) and isinstance(value, str)
-    return known if both and known else _added(None if both else known, value)
+    both = isinstance(whole, str) and isinstance(value, str)
+    return whole if both and whole else _added(None if both else whole, value)
 
 
-def _last(known: Any, value: Any) -> Any:
-    return known if value is None else value
+def _last(whole: Any, value: Any) -> Any:
+    return whole if value is None else value
 
 
-def _name(known: Any, value: Any) -> Any:
+def _name(whole: Any, value: Any) -> Any:
     """Join the name of a function, which comes in pieces, or whole in each delta."""
-    return known if known == value else _added(known, value)
+    return whole if whole == value else _added(whole, value)
 
 
-def _function(known: Any, value: Any) -> Any:
-    return _joined(known, value, _FUNCTION)
+def _function(whole: Any, value: Any) -> Any:
+    return _joined(whole, value, _FUNCTION)
 
 
-def _calls(known: Any, value: Any) -> Any:
+def _calls(whole: Any, value: Any) -> Any:
     """Add pieces of calls to the calls that they continue. Others begin a call."""
-    if not isinstance(value, list) or not (known is None or isinstance(known, list)):
-        return _added(known, value)
-    calls: list[Any] = [] if known is None else as_array(known)
+    if not isinstance(value, list) or not (whole is None or isinstance(whole, list)):
+        return _added(whole, value)
+    calls: list[Any] = [] if whole is None else as_array(whole)
     for item in as_array(value):
         piece = as_object(item)
         call = None if piece is None else _continued(calls, piece)

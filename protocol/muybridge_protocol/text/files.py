@@ -163,13 +163,13 @@ def problems_of_texts(
     """
     given = list(texts)
     for text in given:
-        found = file_text(text)
-        if found is not None and not found.path:
-            yield problem_of(field, text, found, f"{place} {LOAD}")
+        file = file_text(text)
+        if file is not None and not file.path:
+            yield problem_of(field, text, file, f"{place} {LOAD}")
         elif not is_new:
             continue
-        elif found is not None and (alone or "@" in text.lstrip()[:1]):
-            yield problem_of(field, text, found, instead_of(found, place, IN_PYTHON))
+        elif file is not None and (alone or "@" in text.lstrip()[:1]):
+            yield problem_of(field, text, file, instead_of(file, place, IN_PYTHON))
         elif alone and len(given) > 1 and is_media_link(text):
             message = f"{shown(text)} would be sent as text, and not as the file"
             yield Problem(field, text, FILE_TEXT, message, f"download it, and {place} {LOAD}")

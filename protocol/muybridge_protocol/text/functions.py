@@ -165,11 +165,11 @@ def next_messages(
         hint = "use the whole response of chat completions or messages"
         problem = Problem("messages", answer, "required", "the answer has no message", hint)
         raise InvalidRequest("text", [problem])
-    found: list[JsonObject] = [
+    answers: list[JsonObject] = [
         {"type": "tool_result", "tool_use_id": one.id, "content": _text(one)} for one in returned
     ]
     messages: list[JsonObject] = [{"role": "assistant", "content": blocks}]
-    return [*messages, {"role": "user", "content": found}] if found else messages
+    return [*messages, {"role": "user", "content": answers}] if answers else messages
 
 
 def _chat_result(message: JsonObject, result: FunctionResult) -> JsonObject:

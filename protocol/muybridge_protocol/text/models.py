@@ -75,7 +75,7 @@ def model_problem(model: object) -> Problem | None:
             model,
             "variant",
             f"{base} has no variant {variant}",
-            f"use {either([f'{base}{known}' for known in VARIANTS[base]])}",
+            f"use {either([f'{base}{name}' for name in VARIANTS[base]])}",
         )
     short = isinstance(model, str) and len(model) < 100  # noqa: PLR2004  comparing long names is slow
     close = get_close_matches(str(model), TEXT_MODELS, n=1) if short else []

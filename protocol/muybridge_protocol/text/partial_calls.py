@@ -26,18 +26,18 @@ _VALUES: Final = ("stringValue", "numberValue", "boolValue")
 
 def with_whole_calls(parts: Iterable[Any]) -> list[Any]:
     """Return *parts* with the pieces of each call joined at the place of the first one."""
-    found: list[Any] = []
+    whole: list[Any] = []
     open_calls: list[JsonObject] = []
     for part in parts:
         record = as_object(part) or {}
         call = as_object(record.get(CALL))
         if call is None:
-            found.append(part)
+            whole.append(part)
             continue
         begun = _continued(open_calls, call)
         if begun is None:
             begun = {**record, CALL: {**call, PIECES: [*as_array(call.get(PIECES))]}}
-            found.append(begun)
+            whole.append(begun)
             open_calls.append(begun)
         else:
             begun.update({**record, CALL: _joined(begun[CALL], call)})
@@ -47,7 +47,7 @@ def with_whole_calls(parts: Iterable[Any]) -> list[Any]:
     for begun in open_calls:
         if not begun[CALL][PIECES]:
             del begun[CALL][PIECES]
-    return found
+    return whole
 
 
 def _continued(open_calls: list[JsonObject], piece: JsonObject) -> JsonObject | None:
@@ -60,14 +60,14 @@ def _continued(open_calls: list[JsonObject], piece: JsonObject) -> JsonObject | 
     return None
 
 
-def _joined(known: JsonObject, piece: JsonObject) -> JsonObject:
+def _joined(whole: JsonObject, piece: JsonObject) -> JsonObject:
     brought = {name: value for name, value in piece.items() if value is not None}
     arguments = {
-        **(as_object(known.get(ARGUMENTS)) or {}),
+        **(as_object(whole.get(ARGUMENTS)) or {}),
         **(as_object(piece.get(ARGUMENTS)) or {}),
     }
-    joined = {**known, CONTINUES: None, **brought}
-    joined[PIECES] = [*known[PIECES], *as_array(piece.get(PIECES))]
+    joined = {**whole, CONTINUES: None, **brought}
+    joined[PIECES] = [*whole[PIECES], *as_array(piece.get(PIECES))]
     return {**joined, ARGUMENTS: arguments} if arguments else joined
 
 
@@ -88,7 +88,7 @@ def _whole(call: JsonObject) -> JsonObject:
                 value = values[0] if values else None
                 arguments = _put(arguments, steps, value, adds=path in unfinished)
             unfinished.discard(path)
-            if piece.get(CONTINUES):
+            if piece.get(CONTINUES):  # the next text for this place is added, and replaces nothing
                 unfinished.add(path)
     except ValueError:
         return call
@@ -108,12 +108,12 @@ def _steps(path: object) -> list[str | int]:
     path = path if isinstance(path, str) else ""
     at = 1
     while path.startswith("$") and at < len(path) and len(steps) < NESTING_LIMIT:
-        found = _STEP.match(path, at)
-        if found is None:
+        match = _STEP.match(path, at)
+        if match is None:
             break
-        index = found["index"]
-        steps.append(int(index) if index else found["name"] or found["text"] or "")
-        at = found.end()
+        index = match["index"]
+        steps.append(int(index) if index else match["name"] or match["text"] or "")
+        at = match.end()
     if not steps or at < len(path):
         raise ValueError(_MISPLACED)
     return steps
@@ -133,6 +133,6 @@ def _put(node: Any, steps: list[str | int], value: Any, *, adds: bool) -> Any:
     items: list[Any] = [*as_array(node)]
     if not (node is None or isinstance(node, list)) or step > len(items):
         raise ValueError(_MISPLACED)
-    known = items[step] if step < len(items) else None
-    items[step : step + 1] = [_put(known, rest, value, adds=adds)]
+    item = items[step] if step < len(items) else None
+    items[step : step + 1] = [_put(item, rest, value, adds=adds)]
     return items

@@ -205,14 +205,14 @@ def _system_problems(content: object) -> Iterable[Problem]:
     given = {field: content}
     if isinstance(content, Content):
         given = {f"{field}.parts[{number}]": part for number, part in enumerate(content.parts)}
-    found = False
+    has_text = False
     for place, value in given.items():
         file = value.inline_data if isinstance(value, Part) else value
         if isinstance(file, Blob) or is_file(file):
             message, hint = f"{shown(file)} is not a text", f"a file goes into contents, as {LOAD}"
             yield Problem(place, file, "type", message, hint)
-            found = True
-    if not found:
+            has_text = True
+    if not has_text:
         yield from _content_problems(content, field, None)
     if isinstance(content, Content):
         parts = [part.text for part in content.parts if isinstance(part, Part)]  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -139,7 +139,7 @@ class Candidate:
 
     @property
     def function_calls(self) -> tuple[FunctionCall, ...]:
-        """The functions that it calls."""
+        """The calls that it asks for, in their order."""
         return self.content.function_calls
 
 
@@ -262,8 +262,8 @@ class GenerateContentResponse:
         """Return the error that there is no text."""
         feedback = self.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
-            said = _explanation(feedback.block_reason, feedback.block_reason_message)
-            return NoText(f"The prompt was blocked ({said}).", self)
+            explanation = _explanation(feedback.block_reason, feedback.block_reason_message)
+            return NoText(f"The prompt was blocked ({explanation}).", self)
         if not self.candidates:
             return NoText("The response has no candidate, and does not say why.", self)
         candidate = self.candidates[0]
@@ -272,14 +272,16 @@ class GenerateContentResponse:
             more = Remedy(kind=RemedyKind.RAISE, option="max_output_tokens")
             return NoText("The limit of output tokens was reached before any text;", self, (more,))
         if reason is not None and reason not in _GOOD_REASONS:
-            said = _explanation(reason, candidate.finish_message)
-            return NoText(f"The model stopped early ({said}).", self)
+            explanation = _explanation(reason, candidate.finish_message)
+            return NoText(f"The model stopped early ({explanation}).", self)
         kinds = sorted(_kinds(candidate.content.parts))
         if not kinds:
             return NoText("The answer is empty.", self)
-        said = f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
+        explanation = (
+            f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
+        )
         calls = Remedy(kind=RemedyKind.READ_CALLS, attribute="function_calls")
-        return NoText(said, self, (calls,) if "functionCall" in kinds else ())
+        return NoText(explanation, self, (calls,) if "functionCall" in kinds else ())
 
 
 @attrs.frozen(repr=False)
@@ -345,9 +347,9 @@ def collect(
     return GenerateContentResponse(whole)
 
 
-def _tell(record: JsonObject, said: JsonObject) -> None:
-    """Update *record* with what was *said* later. Nulls replace nothing."""
-    record.update({k: v for k, v in said.items() if v is not None or k not in record})
+def _tell(record: JsonObject, facts: JsonObject) -> None:
+    """Update *record* with what was *facts* later. Nulls replace nothing."""
+    record.update({k: v for k, v in facts.items() if v is not None or k not in record})
 
 
 class _CandidatePieces:
@@ -388,21 +390,21 @@ _POINT_IN_TIME = ("safetyRatings",)
 
 def _merged(name: str, values: list[Any]) -> Any:
     """Combine the *values* that the chunks have in the field *name*."""
-    said = [value for value in values if value is not None]
-    if len(said) <= 1 or name in _POINT_IN_TIME:
-        return said[-1] if said else None
-    records = _records(said)
-    if len(records) == len(said):
+    present = [value for value in values if value is not None]
+    if len(present) <= 1 or name in _POINT_IN_TIME:
+        return present[-1] if present else None
+    records = _records(present)
+    if len(records) == len(present):
         pieces: dict[str, list[Any]] = {}
         for record in records:
             for field, value in record.items():
                 pieces.setdefault(field, []).append(value)
         return {field: _merged(field, several) for field, several in pieces.items()}
-    if all(isinstance(value, list) for value in said) and not all(
-        later[: len(earlier)] == earlier for earlier, later in pairwise(said)
+    if all(isinstance(value, list) for value in present) and not all(
+        later[: len(earlier)] == earlier for earlier, later in pairwise(present)
     ):
-        return [*chain.from_iterable(said)]
-    return said[-1]
+        return [*chain.from_iterable(present)]
+    return present[-1]
 
 
 def _kind_of_text(part: Any) -> str | None:

@@ -250,10 +250,10 @@ class _ServerSentEvents:
         first = None if self._more_data or self._looked_for_text else self._data
         if first is not None and _JSON_GOES_ON.match(line):
             self._looked_for_text = True
-            text, found = self._text_in(first)
+            text, objects = self._text_in(first)
             if text is not None:
                 self._data, self._size, self._text = None, 0, text
-                self._give(found, payloads)
+                self._give(objects, payloads)
                 self._continue_text(text, line, payloads)
                 return
         if not _JSON.match(line):
@@ -261,11 +261,11 @@ class _ServerSentEvents:
             return
         if self._data is not None:
             self._finish(payloads)
-        self._text, found = self._text_in(line)
+        self._text, objects = self._text_in(line)
         self._begun = True
         if self._text is None:
-            found = found or [line.strip()]
-        self._give(found, payloads)
+            objects = objects or [line.strip()]
+        self._give(objects, payloads)
         if self._text is None:
             self._reset()
 
@@ -274,24 +274,24 @@ class _ServerSentEvents:
         begin = begin.strip()
         if len(begin) > _WINDOW or not _JSON.match(begin):
             return None, []
-        text, found = _Objects(self._event_limit, is_array=begin.startswith(b"[")), list[bytes]()
+        text, objects = _Objects(self._event_limit, is_array=begin.startswith(b"[")), list[bytes]()
         try:
-            text.feed(begin.removeprefix(b"[") + b"\n", found)
+            text.feed(begin.removeprefix(b"[") + b"\n", objects)
         except MalformedStream:
             return None, []
-        return (text if text.unfinished else None), found
+        return (text if text.unfinished else None), objects
 
     def _continue_text(self, text: _Objects, line: bytes, payloads: list[bytes]) -> None:
-        found: list[bytes] = []
+        objects: list[bytes] = []
         try:
-            text.feed(line + b"\n", found)
+            text.feed(line + b"\n", objects)
         except EventTooLarge:
             raise
         except MalformedStream as error:
-            found.append(error.rest.strip())
+            objects.append(error.rest.strip())
             self._text = None
         finally:
-            self._give(found, payloads)
+            self._give(objects, payloads)
         if self._text is None or not text.unfinished:
             self._reset()
 
@@ -308,8 +308,8 @@ class _ServerSentEvents:
             self._give([payload], payloads)
         self._reset()
 
-    def _give(self, found: list[bytes], payloads: list[bytes]) -> None:
-        payloads += map(ErrorEvent, found) if self._is_error else found
+    def _give(self, objects: list[bytes], payloads: list[bytes]) -> None:
+        payloads += map(ErrorEvent, objects) if self._is_error else objects
 
     def _joined(self) -> bytes:
         """Return the data lines of an event, joined.
@@ -320,8 +320,8 @@ class _ServerSentEvents:
         joined, self._more_data = self._more_data, bytearray()
         if len(joined) <= _WINDOW:
             return bytes(joined).strip()
-        found = _NOT_WHITE_SPACE.search(joined)
-        del joined[: found.start() if found else None]
+        match = _NOT_WHITE_SPACE.search(joined)
+        del joined[: match.start() if match else None]
         return cast("bytes", joined)  # it is read like bytes
 
     def _lines(self, window: bytes) -> list[bytes]:
@@ -423,14 +423,14 @@ class _Objects:
 
     def _find_object(self, plain: bytes, at: int, window: bytes) -> int:
         """Return where an object begins, or the end of *plain*: *window* without escapes."""
-        while found := _NOT_WHITE_SPACE.search(plain, at):
-            mark = found[0]
+        while match := _NOT_WHITE_SPACE.search(plain, at):
+            mark = match[0]
             if mark not in self._allowed:
-                raise self._misplaced(mark, window[found.start() :])
+                raise self._misplaced(mark, window[match.start() :])
             if mark == b"{":
-                return found.start()
+                return match.start()
             self._allowed = b"{" if mark == b"," else b""
-            at = found.end()
+            at = match.end()
         return len(plain)
 
     def _find_end(self, plain: bytes, at: int) -> int:
@@ -441,22 +441,22 @@ class _Objects:
             if not at:
                 return size
             self._in_string = False
-        for found in _MARK.finditer(plain, at):
-            mark = found[1]
+        for match in _MARK.finditer(plain, at):
+            mark = match[1]
             if mark == b"{":
                 self._depth += 1
             elif mark == b"}":
                 self._depth -= 1
                 if not self._depth:
-                    return found.end()
+                    return match.end()
             else:
                 self._in_string = bool(mark)
                 break
         return size
 
-    def _misplaced(self, found: bytes, rest: bytes) -> MalformedStream:
+    def _misplaced(self, misplaced: bytes, rest: bytes) -> MalformedStream:
         error = MalformedStream(
-            f"{found!r} stands where an event should begin"
+            f"{misplaced!r} stands where an event should begin"
             if self._allowed
             else "the body continues after the end of its JSON array"
         )

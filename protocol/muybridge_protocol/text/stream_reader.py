@@ -222,6 +222,7 @@ class StreamReader(Generic[T]):
         try:
             for payload in payloads:
                 if payload == DONE:
+                    # Where a dialect has an event for its end, this word alone proves nothing.
                     if dialect.done_ends or ending.seen:
                         ending.close()
                         return
@@ -231,6 +232,7 @@ class StreamReader(Generic[T]):
                 events: Sequence[JsonObject] = ()
                 unread = ""
                 try:
+                    # A large event is kept in one form at a time, so that memory stays bounded.
                     if len(payload) <= SMALL:
                         value: Any = read_event(clean(payload))
                     else:
@@ -322,8 +324,8 @@ class StreamReader(Generic[T]):
         return {"error": value} if record is None else record
 
     def _service_error(self, error: JsonObject) -> StreamInterrupted:
-        said = error_text(error)
-        return self._interrupted(f"the service reported an error: {said}", error=error)
+        message = error_text(error)
+        return self._interrupted(f"the service reported an error: {message}", error=error)
 
     def _why_incomplete(self) -> str:
         """Return why the answer is not complete at the end of the body, or "" if it is."""
@@ -333,8 +335,8 @@ class StreamReader(Generic[T]):
             return self._unread
         if not self._ending.seen:
             began = self._beginning()
-            said = f"; it begins: {began}" if began else ""
-            return f"it ended without saying that the answer is complete{said}"
+            excerpt = f"; it begins: {began}" if began else ""
+            return f"it ended without saying that the answer is complete{excerpt}"
         if self._parser.unfinished:
             return "the body ends inside an event or array"
         if not self.end_is_announced:

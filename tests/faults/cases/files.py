@@ -8,7 +8,7 @@ from faults.acts import Change, flood, steps, told
 from faults.hostile_server import SOUND, Act, good_reply, part_of
 from faults.operations import OK, UNDECIDED
 from faults.rows import ALL, LINKED, Elsewhere, Entry, Point, Row
-from transport.scripted_server import Peer, reply_bytes
+from transport.scripted_server import Peer, response_bytes
 
 
 def _ranged(
@@ -54,11 +54,11 @@ def _endless_part(peer: Peer) -> None:
 
 
 def _without_place(_: bytes) -> bytes:
-    return reply_bytes(206, SOUND)
+    return response_bytes(206, SOUND)
 
 
 def _several(_: bytes) -> bytes:
-    return reply_bytes(206, b"", content_type="multipart/byteranges")
+    return response_bytes(206, b"", content_type="multipart/byteranges")
 
 
 def _short(whole: bytes) -> bytes:
@@ -66,7 +66,7 @@ def _short(whole: bytes) -> bytes:
 
 
 def _unsatisfiable(_: bytes) -> bytes:
-    return reply_bytes(416, b"", content_range="bytes */9")
+    return response_bytes(416, b"", content_range="bytes */9")
 
 
 _ODD_PARTS: dict[str, Change] = {
@@ -129,7 +129,7 @@ ROWS: tuple[Entry, ...] = (
         88,
         "all instead of a later part",
         "sends all when it is asked for the second part",
-        _later(lambda _: reply_bytes(200, SOUND)),
+        _later(lambda _: response_bytes(200, SOUND)),
         UNDECIDED,
         is_later=True,
     ),
@@ -137,7 +137,7 @@ ROWS: tuple[Entry, ...] = (
         89,
         "all instead of a part",
         "knows no ranges",
-        steps(Peer.read_request, lambda peer: peer.send(reply_bytes(200, SOUND))),
+        steps(Peer.read_request, lambda peer: peer.send(response_bytes(200, SOUND))),
         OK,
     ),
     *(

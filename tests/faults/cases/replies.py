@@ -42,7 +42,7 @@ from faults.rows import (
     only,
 )
 from muybridge_protocol.records.tasks import Result, Status, Task
-from transport.scripted_server import Peer, reply_bytes
+from transport.scripted_server import Peer, response_bytes
 
 from . import streams
 from .identifiers import odd_id
@@ -121,7 +121,7 @@ def _bomb() -> bytes:
 
 
 def _explode(peer: Peer) -> None:
-    say(reply_bytes(200, _bomb(), content_encoding="gzip"))(peer)
+    say(response_bytes(200, _bomb(), content_encoding="gzip"))(peer)
 
 
 def _of(number: int, name: str, does: str, act: Act, **outcomes: str) -> Row:

@@ -53,7 +53,7 @@ from faults.rows import (
     only,
 )
 from transport.certificates import server_context
-from transport.scripted_server import Peer, reply_bytes
+from transport.scripted_server import Peer, response_bytes
 
 _GETS = {"get": "has no body", "wait": "has no body", "delete": "has no body"}
 _NO_LONG_BODY = {**_GETS, **every("has no body", ("download", "check")), "call": "as create"}
@@ -286,7 +286,7 @@ ROWS: tuple[Entry, ...] = (
         name="413",
         point=Point.SEND,
         does="reads all, and answers 413",
-        on_request=say(reply_bytes(413, b'{"error": "too large"}')),
+        on_request=say(response_bytes(413, b'{"error": "too large"}')),
         closes=False,
         declines=True,
         always={
@@ -541,7 +541,7 @@ ROWS: tuple[Entry, ...] = (
         numbers=(28,),
         tests=(
             "client/test_money.py::test_a_second_reply_nobody_asked_for",
-            f"{KIT}/unsolicited.py::test_unasked_reply_to_paid",
+            f"{KIT}/unsolicited.py::test_unasked_response_to_paid",
             f"{KIT}/unsolicited.py::test_unasked_while_idle",
         ),
     ),
@@ -554,7 +554,7 @@ ROWS: tuple[Entry, ...] = (
             schemes=("https",),
             where=Where.PROXY,
             on_connection=steps(
-                Peer.read_head, lambda peer, code=code: peer.send(reply_bytes(code, b"no"))
+                Peer.read_head, lambda peer, code=code: peer.send(response_bytes(code, b"no"))
             ),
             always=UNSENT,
         )

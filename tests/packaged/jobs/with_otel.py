@@ -2,9 +2,9 @@
 
 import muybridge
 from muybridge.observability.opentelemetry import Tracing
-from muybridge.testing import FakeTransport, json_reply
+from muybridge.testing import FakeTransport, json_response
 
-transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}))
+transport = FakeTransport(json_response({"id": "task-1", "status": "queued"}))
 with muybridge.Client(
     "key", "https://service.test", transport=transport, on_event=Tracing()
 ) as client:

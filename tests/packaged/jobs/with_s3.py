@@ -3,7 +3,7 @@
 import os
 
 from muybridge.batch import PlaceUnusable
-from muybridge.batch.stores import open_store
+from muybridge.batch.results.places import open_store
 
 os.environ |= {
     "AWS_ACCESS_KEY_ID": "id",

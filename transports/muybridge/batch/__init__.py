@@ -22,18 +22,18 @@ from muybridge.batch.items.folder import BatchMissing, WrongStore
 from muybridge.batch.items.preview import Preview, preview
 from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.items.submission import WrongService
-from muybridge.batch.running.opening import status
-from muybridge.batch.running.runs import run, run_async, run_trio
-from muybridge.batch.running.worker import work, work_async
-from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
-from muybridge.batch.stores.manifest import (
+from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
     manifest_lines,
     write_manifest,
 )
-from muybridge.batch.stores.places import WrongPlace
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.names import WrongPlace
+from muybridge.batch.results.places.port import PlaceUnusable
+from muybridge.batch.results.reports import status, write_sheet
+from muybridge.batch.running.runs import run, run_async, run_trio
+from muybridge.batch.running.worker import work, work_async
+from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
 from muybridge.purchases.errors import StoreUnusable
 from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 
@@ -80,4 +80,5 @@ __all__ = [
     "work",
     "work_async",
     "write_manifest",
+    "write_sheet",
 ]

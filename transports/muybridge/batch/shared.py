@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from muybridge.batch.items.batch import SETTLED, Batch
+from muybridge.batch.items.batch import SETTLED, Batch, tag_of
 from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import FOLDER, BatchMissing, find_in_folder
+from muybridge.batch.items.folder import FOLDER, BatchMissing, find_batch
 from muybridge.batch.items.reading import (
     BatchProblem,
     CheckedItems,
@@ -24,7 +24,7 @@ from muybridge.batch.items.reading import (
 )
 from muybridge.batch.items.requests import amounts_of_item, unknown_amounts
 from muybridge.batch.items.submission import NewItems, check_same_items, check_service
-from muybridge.batch.stores.places import check_place, place_for_all
+from muybridge.batch.results.places.names import check_place, place_for_all
 from muybridge.configuration import check_prices, check_spending
 from muybridge.purchases import open_store
 from muybridge.purchases.rates import check_rate
@@ -189,7 +189,7 @@ def submit(
             if budget is not None:
                 _check_amounts(items, budget, prices)
             if budget is not None:  # before anybody can send anything
-                store.limit(f"batch={batch.name}", budget)
+                store.limit(tag_of(batch.name), budget)
             known = Batch.begin(
                 store, batch.name, NewItems(items, prices), service=named, place=place
             )
@@ -291,7 +291,7 @@ def _use_of(batch: Batch) -> BudgetUse | None:
     """Return how far the budget of a batch is used up, or None if it has none."""
     for stored in batch.store.limits():
         if stored.tag == batch.tag and stored.budget.per is None:
-            spent = batch.store.spent(stored.counted_under, stored.budget)
+            spent = batch.store.spent(stored.label_of(batch.tag), stored.budget)
             return BudgetUse(budget=stored.budget, spent=spent, exceeded=None)
     return None
 
@@ -306,10 +306,7 @@ def open_batch(place: Place) -> Batch:
     if isinstance(place, SharedBatch):
         return place.open()
     check_type("out", place, (str, os.PathLike), "the folder of a batch, or a SharedBatch")
-    found = find_in_folder(Path(place))
-    if found is None:
-        raise BatchMissing(f"There is no batch in {Path(place)}.")
-    return found
+    return find_batch(Path(place))
 
 
 def folder_of(place: Place) -> Path | None:

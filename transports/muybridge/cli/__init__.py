@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from muybridge.cli.exit_codes import INTERRUPTED, OF_A_SIGNAL
+from muybridge.cli.exit_codes import INTERRUPTED, OF_A_SIGNAL, ExitCode
 from muybridge.cli.standard_streams import guard_streams
 from muybridge.signals import Terminated, terminating_on_signals
 
@@ -24,9 +24,18 @@ def main() -> None:
 
 def _run() -> None:
     # While these are loaded, signals are handled.
-    import click
+    try:
+        import click
 
-    from muybridge.cli.commands import muybridge
+        from muybridge.cli.commands import muybridge
+    except ModuleNotFoundError as error:
+        if (error.name or "muybridge").startswith("muybridge"):
+            raise
+        from muybridge.extras import install_command
+
+        message = f"error: the command needs {error.name}: {install_command()}"
+        print(message, file=sys.stderr)  # noqa: T201  there is nothing else to print with
+        sys.exit(ExitCode.INVALID)
 
     try:
         code: int = muybridge(prog_name="muybridge", standalone_mode=False)

@@ -14,10 +14,12 @@ import click
 
 from muybridge import batch as batches
 from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_items
-from muybridge.batch.items.folder import FOLDER, BatchMissing, Record
-from muybridge.batch.running.opening import LOCAL, find_batch
+from muybridge.batch.items.folder import FOLDER, BatchMissing, Record, find_batch
+from muybridge.batch.items.reading import Source, checked_items
+from muybridge.batch.results.reports import reasons
+from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
+from muybridge.batch.running.opening import LOCAL
 from muybridge.batch.running.side_files import processes_at_work
-from muybridge.batch.sheet.contact_sheet import NAME as SHEET
 from muybridge.cli import options
 from muybridge.cli.batch_decisions import retry
 from muybridge.cli.batch_manifest import manifest
@@ -35,7 +37,9 @@ from muybridge.cli.batch_reports import (
     store_errors,
     summary_record,
 )
+from muybridge.cli.batch_sheet import sheet
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
+from muybridge.cli.consent import require_budget
 from muybridge.cli.errors import in_command, interrupted_code, interruption
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
@@ -77,8 +81,11 @@ def batch() -> None:
     """Group the commands for batches."""
 
 
-for _one in (manifest, retry, submit):
+for _one in (manifest, retry, sheet, submit):
     batch.add_command(_one)
+
+
+_SHEET = ("muybridge", "batch", "sheet")
 
 
 @batch.command(
@@ -87,6 +94,7 @@ for _one in (manifest, retry, submit):
         *options.BATCH_WAITING,
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         options.SIDECAR,
         options.INSECURE_DOWNLOADS,
         *options.CONNECTION,
@@ -166,7 +174,7 @@ def run(
     )
     if dry_run:
         with store_errors(context, invocation):
-            show_preview(invocation, chosen.preview(), chosen.prices)
+            show_preview(invocation, chosen.preview(file), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
     invocation.note(resuming=partial(_command, chosen))
@@ -207,10 +215,10 @@ class _Chosen:
     asks: bool
     prices: PriceList | None
 
-    def preview(self) -> Preview:
-        """Return what would be sent."""
+    def preview(self, source: Source | None) -> Preview:
+        """Return what would be sent of *source*, which is the file or its checked items."""
         return batches.preview(
-            self.file,
+            source,
             self.out,
             limit=self.limit,
             dedupe=self.dedupe,
@@ -226,12 +234,18 @@ def _run(chosen: _Chosen) -> Report:
     """Run the batch, and show what happens meanwhile."""
     invocation = chosen.invocation
     with ExitStack() as stack:
+        require_budget(invocation)
         try:
             client = invocation.open_client(stack)
         except LocalError as error:
             _check_file_too(chosen.file, error)
             raise
-        limit = _confirmed(chosen) if chosen.asks else chosen.limit
+        source: Source | None = chosen.file
+        limit = chosen.limit
+        if chosen.asks:
+            if source is not None:  # they are checked once, for the question and for the run
+                source = stack.enter_context(checked_items(source, client.service.gave_out))
+            limit = _confirmed(chosen, source)
         others = _at_work(chosen.out)
         if others:
             say(f"{others}. The runs share its items, and their --concurrency adds up.")
@@ -239,7 +253,7 @@ def _run(chosen: _Chosen) -> Report:
         stack.enter_context(invocation.log())
         return batches.run(
             client,
-            chosen.file,
+            source,
             chosen.out,
             concurrency=chosen.concurrency,
             timeout=invocation.connection.wait_timeout,
@@ -252,9 +266,9 @@ def _run(chosen: _Chosen) -> Report:
         )
 
 
-def _confirmed(chosen: _Chosen) -> int:
-    """Return how many new items may be sent, after asking for them."""
-    preview = chosen.preview()
+def _confirmed(chosen: _Chosen, source: Source | None) -> int:
+    """Return how many new items of *source* may be sent, after asking for them."""
+    preview = chosen.preview(source)
     if preview.sends:
         confirm(chosen.invocation, preview, chosen.prices)
     return preview.sends + preview.joins  # and no more, even if the file has more by then
@@ -277,7 +291,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 @pass_invocation
 @click.pass_context
 def status(context: click.Context, invocation: Invocation, batch: str) -> None:
-    """Show the state of a batch, and rewrite its contact sheet.
+    """Show the state of a batch.
 
     BATCH is the folder of a batch, or its name in a store.
 
@@ -324,9 +338,9 @@ def _finish(
     state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.presentation.json:
-        sheet = None if report.sheet is None else str(report.sheet)
-        long_document({**summary_record(code, counts, report.entries), "sheet": sheet})
-    say_reasons(report.entries, stopped=report.stopped)
+        written = None if report.sheet is None else str(report.sheet)
+        long_document({**summary_record(code, counts, report.entries), "sheet": written})
+    say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(shlex.quote(str(report.folder)))
     say_strays(report.strays)
@@ -338,6 +352,8 @@ def _finish(
             answer(str(report.sheet))
     if report.sheet is not None and report.sheet.name != SHEET:
         say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
+    if interrupted is not None:
+        say(f"to update the contact sheet: {shlex.join((*_SHEET, str(report.folder)))}")
     unfinished = state in (SAFE, NOT_SAVED) or (interrupted is not None and state != DONE)
     others = _named(report.at_work)
     status = ("muybridge", "batch", "status", str(report.folder))
@@ -398,6 +414,8 @@ def _command(chosen: _Chosen) -> str | None:
     store = invocation.spending.store
     if store is not None:  # the address of a database may have a password
         words += ["--store", "URL" if "://" in store else store]
+    for tag in invocation.spending.tags:
+        words += ["--tag", tag]
     words += words_of(invocation.presentation, "sidecar")
     return shlex.join([*words, *words_of(connection, "local")])
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import click
-
 from muybridge.batch import Preview
-from muybridge.cli.exit_codes import NOT_SENT
+from muybridge.cli.consent import ask_person
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import message_console, say, show
 from muybridge.cli.totals import plain, remarks, totals_record, totals_table
@@ -44,20 +42,7 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     message_console().print(totals_table(preview.totals))
     _say_rest(preview, prices)
     number = "1 new request" if preview.sends == 1 else f"{preview.sends} new requests"
-    invocation.note(pays=True)  # so that an interruption says that nothing was sent
-    try:
-        click.confirm(f"Send {number}?", abort=True, err=True)
-    except click.Abort as error:
-        interrupt = error.__context__
-        if interrupt is not None:  # a signal or the end of the input, which leaves the line open
-            click.echo(err=True)
-        if isinstance(interrupt, KeyboardInterrupt):  # its signal decides the exit code
-            raise interrupt from None
-        if invocation.presentation.json:
-            raise
-        say("Nothing was sent.")
-        raise click.exceptions.Exit(NOT_SENT) from None
-    invocation.note(pays=False)
+    ask_person(invocation, f"Send {number}?")
 
 
 def budget_records(use: BudgetUse) -> Iterator[dict[str, Any]]:

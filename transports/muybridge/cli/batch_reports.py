@@ -12,7 +12,7 @@ from muybridge.batch import SharedReport
 from muybridge.batch.disk_errors import StoreOutdated
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import BatchMissing
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import interrupted_code

@@ -19,13 +19,14 @@ from muybridge.purchases import Budget, Store
 from muybridge.verbs import spending
 from muybridge.verbs.spending import time_of
 from muybridge_protocol.estimates.units import EXACT
-from muybridge_protocol.purchases import Measure
+from muybridge_protocol.purchases import Amounts, Measure, is_key
 
 _TAG: Final = click.option(
     "--tag",
     default="",
-    metavar="KEY=VALUE",
-    help="Limit only requests with this tag [default: limit all].",
+    metavar="KEY[=VALUE]",
+    help="Limit only requests with this tag, such as customer=acme [default: limit all]. A key "
+    "alone limits each of its values separately, and refuses requests without it.",
 )
 
 
@@ -48,10 +49,13 @@ def set_budget(invocation: Invocation, *, tag: str, start: Literal["now", "start
     """Set a budget for everybody who uses the store.
 
     It is checked in the transaction that records each request, whichever program, machine or key
-    sends it, in addition to the program's own limits. A tag has one budget for each --per, and one
-    without it. Limits that are not given stay as they are.
+    sends it, in addition to the program's own limits. A request has to fit into the budget of each
+    of its tags. A tag has one budget for each --per, and one without it. Limits that are not given
+    stay as they are.
 
-    With --json: {ok, store, budget: {tag, per, since, limits: {creates: {limit, spent, left}}}}.
+    With --json: {ok, store, budget: {tag, per, since, limits: {creates: {limit, spent, left}}}}. If
+    tag is a key alone, there is no spent and left; but values: {VALUE: {creates: {limit, spent,
+    left}}}.
     """
     limits = invocation.spending.read_budget() or Budget()
     if not (limits.limits or start):
@@ -77,8 +81,8 @@ def list_budgets(invocation: Invocation) -> None:
     What is reserved or ambiguous counts as spent. Limits of a program (--max-..., MUYBRIDGE_MAX_...
     or Client(budget=...)) are not stored, and not listed.
 
-    With --json: {ok, store, budgets: [{tag, per, since, limits: {creates: {limit, spent, left}}}]};
-    amounts are text, and null if unknown.
+    With --json: {ok, store, budgets: [{tag, per, since, limits: {creates: {limit, spent, left}}}]},
+    each as `budget set` prints it; amounts are text, and null if unknown.
     """
     with invocation.spending.open_store() as store:
         show_budgets(invocation, store)
@@ -123,46 +127,68 @@ def show_budgets(invocation: Invocation, store: Store) -> None:
     for used in found:
         stored = used.stored
         since = "" if stored.since is None else short_time(stored.since)
-        for measure, spent, left in _amounts(used):
-            limit = stored.budget.shown(measure)
-            rows.add_row(stored.tag or "(all)", limit, _plain(spent), _plain(left), since)
+        for measure in stored.budget.limits if is_key(stored.tag) else ():
+            rows.add_row(f"{stored.tag} (each)", stored.budget.shown(measure), "", "", since)
+        for tag, amounts in used.spent.items():
+            for measure, spent, left in _amounts(stored.budget, amounts):
+                limit = stored.budget.shown(measure)
+                rows.add_row(tag or "(all)", limit, _plain(spent), _plain(left), since)
     show([rows])
     say(f"stored in {store.place}")
 
 
 def _lines(used: spending.Usage) -> Iterator[str]:
-    stored = used.stored
+    stored, limits = used.stored, used.stored.budget.limits
     since = "" if stored.since is None else ", counted from now on"
-    for measure, spent, left in _amounts(used):
-        limit = stored.budget.shown(measure)
-        yield (
-            f"{stored.tag or 'all requests'}: at most {limit}{since}; {_plain(spent)} spent, "
-            f"{_plain(left)} left"
-        )
+    if is_key(stored.tag):
+        limited = ", ".join(map(stored.budget.shown, limits))
+        yield f"each value of {stored.tag}: at most {limited}{since}"
+        yield f"requests without a tag {stored.tag}=VALUE are refused from now on"
+    for tag, amounts in used.spent.items():
+        for measure, spent, left in _amounts(stored.budget, amounts):
+            limit = stored.budget.shown(measure)
+            yield (
+                f"{tag or 'all requests'}: at most {limit}{since}; {_plain(spent)} spent, "
+                f"{_plain(left)} left"
+            )
+    counted = (one[it] for one in used.spent.values() for it in (Measure.CREATES, Measure.CALLS))
+    if stored.tag and not any(counted):
+        yield f"no request with the tag {stored.tag} counts here yet"
 
 
-def _amounts(used: spending.Usage) -> Iterator[tuple[Measure, Decimal | None, Decimal | None]]:
+def _amounts(
+    budget: Budget, spent: Amounts
+) -> Iterator[tuple[Measure, Decimal | None, Decimal | None]]:
     """Yield each limited measure, what is spent of it, and what is left; or None if unknown."""
-    for measure, limit in used.stored.budget.limits.items():
-        spent = used.spent[measure]
-        left = None if spent is None else max(EXACT.subtract(limit, spent), Decimal(0))
-        yield measure, spent, left
+    for measure, limit in budget.limits.items():
+        used = spent[measure]
+        left = None if used is None else max(EXACT.subtract(limit, used), Decimal(0))
+        yield measure, used, left
 
 
 def _record(used: spending.Usage) -> dict[str, Any]:
     stored = used.stored
-    return {
+    limits = {tag: _limits(stored.budget, amounts) for tag, amounts in used.spent.items()}
+    record: dict[str, Any] = {
         "tag": stored.tag or None,
         "per": stored.budget.per,
         "since": None if stored.since is None else time_of(stored.since),
-        "limits": {
-            str(measure): {
-                "limit": plain(stored.budget.limits[measure]),
-                "spent": None if spent is None else plain(spent),
-                "left": None if left is None else plain(left),
-            }
-            for measure, spent, left in _amounts(used)
-        },
+    }
+    if not is_key(stored.tag):
+        return {**record, "limits": limits[stored.tag]}
+    whole = {str(one): {"limit": plain(limit)} for one, limit in stored.budget.limits.items()}
+    values = {tag.partition("=")[2]: each for tag, each in limits.items()}
+    return {**record, "limits": whole, "values": values}
+
+
+def _limits(budget: Budget, spent: Amounts) -> dict[str, Any]:
+    return {
+        str(measure): {
+            "limit": plain(budget.limits[measure]),
+            "spent": None if used is None else plain(used),
+            "left": None if left is None else plain(left),
+        }
+        for measure, used, left in _amounts(budget, spent)
     }
 
 

@@ -154,6 +154,7 @@ def _record(report: MediaReport) -> JsonObject:
         {
             **attributes(medium, "field", "index", "source"),
             **attributes(medium.facts, "kind", "format", "width", "height", "seconds", "bytes"),
+            "content_credentials": medium.facts.credentials,
         }
         for medium in report.media
     ]
@@ -178,7 +179,8 @@ check: FamilyGroup = FamilyGroup(
     _check_command,
     "Check a request's pictures, videos and sounds before paying.\n\nThe command reads the headers "
     "of files (--file) and of URLs (at most 256 KiB each). It sends nothing to the service and "
-    "needs no key. Options marked as required are optional here.\n\nWith --json: {ok, media, "
+    "needs no key. It also says whether a file has Content Credentials (C2PA). "
+    "Options marked as required are optional here.\n\nWith --json: {ok, media, "
     "problems: [{field, index, why, rule}], undecided, rules: {decided, total}}. Exit code 0 if no "
     "rule is certainly broken, 1 if one is.",
 )

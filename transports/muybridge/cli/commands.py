@@ -46,8 +46,11 @@ _COMMANDS = {
     "undecided": "purchases",
     "decide": "purchases",
     "budget": "budgets",
+    "consent": "consent",
     "store": "stores",
     "schema": "tables",
+    "mcp": "agents",
+    "skill": "agents",
     "serve": "serve",
     "completion": "completion",
 }

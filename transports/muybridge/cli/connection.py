@@ -26,7 +26,6 @@ PERMISSIONS: Final = ("allow_plain_http", "allow_plain_http_proxy", "allow_insec
 
 _LOCAL_SPEED = 20.0
 """How much faster than usual the embedded service is."""
-_LOCAL_POLL_INTERVAL = 0.2
 _NOWHERE = "https://service.invalid"
 """Stands for a service that is not connected to."""
 _KEY_FILE_LIMIT = 64 * 1024
@@ -82,7 +81,6 @@ class Connection:
             stack.enter_context(_without_store())
             service = stack.enter_context(muybridge.local.LocalService(speed=_LOCAL_SPEED))
             settings |= attributes(service, "api_key", "base_url", "text_base_url")
-            settings["poll_interval"] = self.poll_interval or _LOCAL_POLL_INTERVAL
         return settings
 
     def service(self) -> Service:

@@ -32,9 +32,11 @@ from muybridge.cli.options import ALLOW_INLINE, IN_COMMAND, media_rules, option_
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
+from muybridge.cli.totals import plain
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.purchases.errors import OnceUnderWay, StoreUnusable
 from muybridge.signals import Terminated
+from muybridge.verbs.consent import ConsentRequired, ConsentUnusable
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeleteUnknown,
@@ -75,6 +77,8 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     ImportError: INVALID,
     NotSent: NOT_SENT,
     StoreUnusable: NOT_SENT,
+    ConsentRequired: NOT_SENT,
+    ConsentUnusable: NOT_SENT,
     OnceUnderWay: SAFE,
     Refused: NOT_SENT,
     AssetDeleteFailed: NOT_SENT,
@@ -119,6 +123,8 @@ def in_command(remedy: Remedy) -> str:
             return f"send the file all the same with {option}"
         case RemedyKind.ALLOW:
             return f"{ANYWAY[remedy.action]}use {option}"
+        case RemedyKind.TAG:
+            return shlex.join(["give", "--tag", f"{remedy.option}=VALUE"])
         case RemedyKind.UNLIST:
             return f"{option} sends another on purpose"
         case RemedyKind.WAIT:
@@ -258,6 +264,8 @@ def _records(invocation: Invocation) -> dict[str, Any]:
         records["result"] = result_record(course.result)
     if course.answer is not None:
         records |= answer_record(course.answer)
+    if invocation.times:
+        records["times"] = invocation.times
     if invocation.warnings:
         records["warnings"] = invocation.warnings
     return records
@@ -268,8 +276,19 @@ def _details(error: MuybridgeError) -> dict[str, Any]:
     names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
     found = {name: getattr(error, name, None) for name in names}
     told = {name: value for name, value in found.items() if value not in (None, "")}
+    if isinstance(error, ConsentRequired):
+        told |= _consent(error)
     remedies = [remedy.to_dict() for remedy in error.remedies]
     return {"charged": error.charged, **told, "remedies": remedies}
+
+
+def _consent(error: ConsentRequired) -> dict[str, Any]:
+    """Return for which request consent is required, and what it consumes."""
+    consumes = {
+        str(measure): None if amount is None else plain(amount)
+        for measure, amount in (error.amounts or {}).items()
+    }
+    return {"consent_required": True, "consent": error.consent, "consumes": consumes}
 
 
 def report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:

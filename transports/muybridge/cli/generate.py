@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from muybridge.cli import options
+from muybridge.cli.consent import obtain_consent
 from muybridge.cli.course import as_argument
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.invocation import invocation_of
@@ -74,15 +75,19 @@ def _create_command(family: Family) -> click.Command:
             "Seconds to wait for the response; if it takes longer, you cannot know whether the "
             "request was accepted [default: 60]"
         ),
+        options.YES,
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         *options.CONNECTION,
     ]
 
     @click.pass_context
     def create(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
+        yes = values.pop("yes")
         request = options.read_request(family, values)
+        obtain_consent(invocation, request.quantities(), yes=yes)
         with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
             invocation.note(pays=True)
             task = generation.create(client, request)
@@ -104,8 +109,10 @@ def _run_command(family: Family) -> click.Command:
         options.LOCAL,
         options.JSON,
         *options.WAITING,
+        options.YES,
         options.PRICES,
         *options.LIMITS,
+        options.TAG,
         *options.CONNECTION,
     ]
 
@@ -113,8 +120,10 @@ def _run_command(family: Family) -> click.Command:
     def run(context: click.Context, /, **values: Any) -> None:
         invocation = invocation_of(context)
         invocation.connection.refuse_with_local("base_url", "api_key_file")
+        yes = values.pop("yes")
         request = options.read_request(family, values)
         check_output(invocation.presentation, family.media)
+        obtain_consent(invocation, request.quantities(), yes=yes)
         with invocation.client() as client:
             invocation.note(pays=True)
             timeout = invocation.connection.wait_timeout
@@ -135,5 +144,6 @@ run: FamilyGroup = FamilyGroup(
     _run_command,
     "Create a task, wait for it, and save or print its result.\n\n"
     "With -o, the result is saved; without it, its URL is printed.\n\n"
-    "With --json: {ok, task, result: {the record's fields}, expires_at, path}.",
+    "With --json: {ok, task, result: {the record's fields}, expires_at, path, times: {usual, "
+    "so_far} in seconds, if that is known}.",
 )

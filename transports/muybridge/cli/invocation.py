@@ -25,7 +25,7 @@ from muybridge_protocol.errors import (
     ServiceError,
 )
 from muybridge_protocol.events import Polled
-from muybridge_protocol.observations import RequestSent
+from muybridge_protocol.observations import Expected, RequestSent
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import shown_id
@@ -59,6 +59,8 @@ class Invocation:
         course: What is known of the command's work so far.
         warnings: The warnings so far.
         progress: Shows each step.
+        times: How long such tasks usually take, and how old this one is, in seconds; nothing if
+            it is not known what is usual.
     """
 
     connection: Connection = attrs.field(factory=Connection)
@@ -67,6 +69,7 @@ class Invocation:
     course: Course = attrs.field(factory=Course)
     warnings: list[str] = attrs.field(factory=list[str])
     progress: Progress = attrs.field(factory=Progress)
+    times: dict[str, float | None] = attrs.field(factory=dict[str, float | None])
 
     def choose(self, **values: object) -> None:
         """Replace choices that options made, or would have made."""
@@ -124,13 +127,15 @@ class Invocation:
             more: Further arguments of the client.
         """
         connection, spending = self.connection, self.spending
+        tags = spending.read_tags()
         settings: dict[str, Any] = {
             **connection.settings(stack, text=text),
             "budget": None if connection.local else spending.read_budget(),
             "store": None if connection.local else spending.store,
             "prices": spending.read_prices(),
+            "tags": None if connection.local else tags,
         }
-        return open_client(stack, **settings, **more)
+        return open_client(stack, **(settings | more))
 
     def log(self) -> AbstractContextManager[None]:
         """Return a context in which each request and response is logged on stderr, if verbose."""
@@ -143,7 +148,9 @@ class Invocation:
     def print_document(self, **record: Any) -> None:
         """Print *record* as the one JSON document of a finished command, with the warnings."""
         ok = {} if "ok" in record else {"ok": True}
-        noted = {"warnings": self.warnings} if self.warnings else {}
+        noted: dict[str, Any] = {"warnings": self.warnings} if self.warnings else {}
+        if self.times:
+            noted["times"] = self.times
         document({**ok, **record, **noted})
 
     def say_next_command(self) -> None:
@@ -186,6 +193,10 @@ class Invocation:
         match event:
             case RequestSent(call=call, resends=0) if call.kind == "create":
                 self.progress.say(f"sending the {call.family} request")
+            case Expected(usual=usual, age=age):
+                self.times = {"usual": usual, "so_far": age}
+            case Polled(age=age) if self.times:
+                self.times["so_far"] = age
             case _:
                 pass
         # A single query is answered on stdout.

@@ -16,6 +16,7 @@ import click
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.suggestions import PATHS, files, values_of
 from muybridge.configuration import PRICES_VARIABLE
+from muybridge.files.encodings import encoding_of
 from muybridge.verbs.media import completed
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
@@ -326,6 +327,20 @@ BATCH_STORE: click.Option = _option(
     help="The store with the batch: a file, or postgresql://USER@HOST/DATABASE [default: the one "
     "that its folder names, or $MUYBRIDGE_STORE].",
 )
+TAG: click.Option = _option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Whom or what the request is for, such as customer=acme; recorded, and may have a budget "
+    "of its own. May be repeated. Added to $MUYBRIDGE_TAGS.",
+)
+YES: click.Option = click.Option(
+    ["--yes", "yes"],
+    is_flag=True,
+    help="On a terminal, send without asking, whatever the consent is. Elsewhere, "
+    "it does not count.",
+)
 PERIOD_LIMITS: tuple[click.Option, ...] = (
     _option("--max-creates", metavar="N", help="Maximum number of creates."),
     _option("--max-pictures", metavar="N", help="Maximum number of pictures."),
@@ -443,7 +458,8 @@ def read_stdin() -> str:
         click.UsageError: It cannot be read, or is not text.
     """
     try:
-        return sys.stdin.buffer.read().decode().rstrip("\r\n")
+        data = sys.stdin.buffer.read()
+        return data.decode(encoding_of(data)).rstrip("\r\n")
     except OSError as error:
         raise click.UsageError(f"the prompt cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

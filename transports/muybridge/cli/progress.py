@@ -18,7 +18,7 @@ from muybridge_protocol.events import (
     Throttled,
     WillRetry,
 )
-from muybridge_protocol.observations import CallBegan
+from muybridge_protocol.observations import CallBegan, Expected
 from muybridge_protocol.records.json import readable
 
 if TYPE_CHECKING:
@@ -63,10 +63,16 @@ class Progress:
                 self.say(f"{readable(result.status, 40)} after {self.elapsed}")
             case WillRetry() | ServiceSilent() | Throttled():
                 self.say(event.sentence())
+            case Expected():
+                self._expect(event)
             case DownloadProgress():
                 self._downloaded(event)
             case _:
                 pass
+
+    def _expect(self, event: Expected) -> None:
+        """Say how long such tasks usually take."""
+        self.say(event.sentence())
 
     def _downloading(self) -> None:
         """Note that a download begins. The first long one is reported while it goes on."""
@@ -96,6 +102,7 @@ class LiveProgress(Progress):
         utf8 = (sys.stderr.encoding or "").lower().startswith("utf")
         self._status = "sending"
         self._next: float | None = None
+        self._expected: tuple[Expected, float] | None = None
         self._spinner: Spinner = Spinner("dots" if utf8 else "line")
         self.live: Live = Live(
             get_renderable=self._rendered,
@@ -119,6 +126,10 @@ class LiveProgress(Progress):
         self._next = None
         super().event(event)
 
+    def _expect(self, event: Expected) -> None:
+        """Show it as long as the wait lasts."""
+        self._expected = event, time.monotonic()
+
     def _downloading(self) -> None:
         """Show that a download begins: its first byte may take a while."""
         self._status = "downloading"
@@ -134,6 +145,9 @@ class LiveProgress(Progress):
         from rich.text import Text
 
         parts = [self._status, self.elapsed]
+        if self._expected is not None:
+            expected, told_at = self._expected
+            parts[1] = expected.sentence(time.monotonic() - told_at)
         if self._next is not None:
             left = max(0.0, self._next - time.monotonic())
             parts.append(f"next query in {shown_seconds(round(left))}")

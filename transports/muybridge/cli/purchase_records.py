@@ -14,7 +14,7 @@ from muybridge_protocol.purchases import Measure, Purchase, Sums
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Task
 
-RECORDED = "requests are recorded only with a limit, a store, a name (once) or dedupe"
+RECORDED = "requests are recorded only with a limit, a store, tags, a name (once) or dedupe"
 """Which requests are in a store."""
 
 

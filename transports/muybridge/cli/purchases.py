@@ -58,7 +58,7 @@ _CHOICES: Final = "--adopt TASK, --abandon, --release, --resubmit"
 def spent(invocation: Invocation, *, by: str) -> None:
     """Show what was spent, by day, family and model.
 
-    Only requests with a limit, a store, a name (once) or dedupe are recorded and so counted here.
+    Only requests with a limit, a store, tags, a name (once) or dedupe are recorded, and so counted.
     Requests that are on their way are shown as reserved. Those that may have been accepted are
     ambiguous, and count as spent until you decide (`muybridge undecided`). Days are UTC.
 
@@ -174,10 +174,20 @@ in_batch: Final = click.option(
 @click.command(params=[JSON, STORE])
 @click.option("--csv", is_flag=True, help="Print a table to fill in, for decide --from.")
 @in_batch
+@click.option(
+    "--unpriced",
+    is_flag=True,
+    help="List requests whose cost is unknown instead: they block limits on cost.",
+)
 @pass_invocation
 @click.pass_context
 def undecided(
-    context: click.Context, invocation: Invocation, *, csv: bool, batch: str | None
+    context: click.Context,
+    invocation: Invocation,
+    *,
+    csv: bool,
+    batch: str | None,
+    unpriced: bool,
 ) -> None:
     """List the requests that may have been accepted and need your decision.
 
@@ -185,6 +195,9 @@ def undecided(
     that belongs to each, then use `muybridge decide KEY`. With --csv, print a table with empty
     columns decision (adopt, abandon, release or resubmit), task and cost. Fill them in, then run
     `muybridge decide --from FILE`.
+
+    With --unpriced, list the requests whose cost is unknown: `muybridge decide KEY --cost AMOUNT`,
+    or the same table, gives it.
 
     With --json: {ok, store, undecided: [{key, time, account, family, model, tier, state, once,
     tags, reason, candidate_id, task_id, late_task_id, amounts}]}. With --batch: {ok, batch,
@@ -196,16 +209,29 @@ def undecided(
         list_undecided(context, invocation, batch, csv=csv)
         return
     with invocation.spending.open_store() as store:
-        found = decisions.undecided(store)
+        found = decisions.unpriced(store) if unpriced else decisions.undecided(store)
         if csv:
             click.echo(decisions.decision_table(found).encode(), nl=False)
         elif invocation.presentation.json:
             records = [purchase_record(one) for one in found]
             document({"ok": True, "store": store.place, "undecided": records})
-        elif found:
-            _show_undecided(store, found)
+        elif not found:
+            nothing = "no request without a cost" if unpriced else "nothing to decide"
+            say(f"{nothing} in {store.place}; {RECORDED}")
+        elif unpriced:
+            _show_unpriced(store, found)
         else:
-            say(f"nothing to decide in {store.place}; {RECORDED}")
+            _show_undecided(store, found)
+
+
+def _show_unpriced(store: Store, found: Sequence[Purchase]) -> None:
+    rows = table("Key", "Time (UTC)", "Request", "State")
+    rows.columns[0].no_wrap = rows.columns[1].no_wrap = True
+    for one in found:
+        rows.add_row(one.key, short_time(one.armed_at), request_of(one), str(one.state))
+    show([rows])
+    words = shlex.join(["muybridge", "decide", *store_words(store)])
+    say(f"to give what one has cost: {words} KEY --cost AMOUNT")
 
 
 def _show_undecided(store: Store, found: Sequence[Purchase]) -> None:

@@ -67,7 +67,7 @@ def family_record(family: Family) -> dict[str, Any]:
         "duration": family.duration or None,
         **attributes(family, "makes_audio", "body_shown", "pacing", "retention"),
         "fields": [_field_record(family, field) for field in family.fields],
-        "relations": [_named_record(relation) for relation in family.relations],
+        "relations": [{"rule": rule.name, **unstructure(rule)} for rule in family.relations],
         **attributes(family, "aliases", "ineffective"),
         "models": [model_record(family, model) for model in family.models],
         **attributes(family, "notes"),
@@ -107,7 +107,3 @@ def _rule_records(rules: Iterable[ValueRule]) -> list[dict[str, Any]]:
     return [
         {"rule": rule.name, **unstructure(rule), **attributes(rule, "accepted")} for rule in rules
     ]
-
-
-def _named_record(value: object) -> dict[str, Any]:
-    return {"rule": type(value).__name__, **unstructure(value)}

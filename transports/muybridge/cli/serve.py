@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import sys
 from typing import Any
@@ -77,7 +78,6 @@ def serve(
             f"serving on {service.base_url} (open it in a browser to see the tasks); Ctrl-C stops "
             "it"
         )
-        say("results are queried at the service's pace; --poll-interval 0.1 is quicker here")
         # The key of a file may be a real one, so that only its place is printed.
         if invocation.presentation.json:
             key = service.api_key if api_key_file is None else None
@@ -103,9 +103,13 @@ def serve(
         local.serve(service, on_ready=ready)
     except Unprinted:
         raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise click.UsageError(reason or str(error)) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            reason += ". Give another --port, or --port 0 for any that is free."
+        raise click.UsageError(reason) from None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _read(answers: str | None) -> tuple[Any, ...]:

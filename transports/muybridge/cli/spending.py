@@ -13,6 +13,7 @@ from muybridge_protocol.records.convert import attributes
 if TYPE_CHECKING:
     from muybridge.purchases import Budget, Store
     from muybridge_protocol.estimates import PriceList
+    from muybridge_protocol.purchases import Tags
 
 LIMIT_NAMES: Final = (
     "max_creates", "max_pictures", "max_seconds", "max_calls", "max_cost", "per",
@@ -33,6 +34,7 @@ class Spending:
         max_calls: Most text requests, or None.
         max_cost: Most money, or None.
         per: The period that these limits are for, or None for everything.
+        tags: The tags of requests, as they were given.
     """
 
     prices: str | None = None
@@ -43,6 +45,7 @@ class Spending:
     max_calls: str | None = None
     max_cost: str | None = None
     per: str | None = None
+    tags: tuple[str, ...] = ()
 
     def read_prices(self) -> PriceList | None:
         """Return the prices of the price file, or None if none was given.
@@ -79,6 +82,18 @@ class Spending:
             except ValueError as error:
                 raise click.UsageError(f"{option_of(name)}: {error}. Nothing was sent.") from None
         return Budget(**limits)
+
+    def read_tags(self) -> Tags | None:
+        """Return the tags of the options, or None if none was given.
+
+        Raises:
+            InvalidTags: Some cannot be used.
+        """
+        if not self.tags:
+            return None
+        from muybridge_protocol.purchases import read_tags
+
+        return read_tags(self.tags, "--tag")
 
     def open_store(self) -> Store:
         """Return the store of the options and the environment."""

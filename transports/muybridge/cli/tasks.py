@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import click
 
@@ -17,6 +19,7 @@ from muybridge.cli.results import (
     save,
 )
 from muybridge.cli.terminal import answer, answer_path
+from muybridge.purchases.environment import default_place
 from muybridge.verbs import generation
 from muybridge.verbs.generation import Generation
 from muybridge_protocol.errors import NotCompleted
@@ -56,6 +59,7 @@ def get(invocation: Invocation, task: str) -> None:
         options.INSECURE_DOWNLOADS,
         options.JSON,
         *options.WAITING,
+        options.STORE,
         *options.CONNECTION,
     ]
 )
@@ -65,12 +69,16 @@ def wait(invocation: Invocation, task: str) -> None:
     """Wait for a task, and save its result or print its URL.
 
     Prefer the token (from `create --json`) to the id: it contains the family, which has its own
-    poll interval.
+    poll interval. If the store recorded the request, and enough others of its model and length, the
+    command says how long they usually take.
 
-    With --json: {ok, task, result: {the record's fields}, expires_at, path}.
+    With --json: {ok, task, result: {the record's fields}, expires_at, path, times: {usual, so_far}
+    in seconds, if that is known}.
     """
     known = as_task(task)
     invocation.note(task=known)
+    if invocation.spending.store is None and Path(default_place()).is_file():
+        invocation.choose(store=default_place())  # to read what is usual, if it knows the task
     check_output(invocation.presentation)
     with invocation.client() as client:
         timeout = invocation.connection.wait_timeout

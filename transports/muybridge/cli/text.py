@@ -14,6 +14,7 @@ import attrs
 import click
 
 from muybridge.cli import suggestions
+from muybridge.cli.consent import obtain_consent
 from muybridge.cli.errors import in_command, instead_of_text
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
@@ -22,8 +23,10 @@ from muybridge.cli.options import (
     LIMITS,
     PLAIN_HTTP_PROXY,
     PRICES,
+    TAG,
     TEXT_BASE_URL,
     VERBOSE,
+    YES,
     file_in,
     local_text,
     read_number,
@@ -41,6 +44,7 @@ from muybridge.files.inline_media import load_media
 from muybridge.media.files import file_named
 from muybridge.verbs.text import ask, calls_in, others_in, save_files
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest, LocalError
+from muybridge_protocol.estimates import text_quantities
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.media.inline import InlineMedia
@@ -94,8 +98,10 @@ def _in_one_word(
         timeout(_TIMEOUT),
         KEY_FILE,
         TEXT_BASE_URL,
+        YES,
         PRICES,
         *LIMITS,
+        TAG,
         PLAIN_HTTP_PROXY,
         VERBOSE,
     ]
@@ -151,6 +157,7 @@ def text(
     tools: tuple[str, ...],
     unlisted_model: bool,
     no_stream: bool,
+    yes: bool,
 ) -> None:
     """Ask a model, and print its answer as it arrives.
 
@@ -205,6 +212,7 @@ def text(
             variable, option = f"{variable} and {KEY_VARIABLE}", f"{option} and api_key"
         give = Remedy(kind=RemedyKind.GIVE, option=option, variable=variable)
         raise InvalidAddress(f"There is no text base URL{needs}.", give, NOTHING_SENT)
+    obtain_consent(invocation, text_quantities(model), yes=yes)
     printing = not invocation.presentation.json and not no_stream
     with invocation.client(text=True, spinner=not printing) as client, _printer() as put:
         invocation.note(pays=True)

@@ -12,6 +12,7 @@ from muybridge.batch.running.worker import CONCURRENCY, CREATES
 from muybridge.cli import options
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, show_shared, store_errors
+from muybridge.cli.consent import require_budget
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.purchase_records import store_words
 from muybridge.cli.terminal import answer, document, say
@@ -129,6 +130,7 @@ def worker(
     """
     shared = _shared(invocation, name)
     interrupted: KeyboardInterrupt | None = None
+    require_budget(invocation)
     with store_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
             client = invocation.open_client(stack)

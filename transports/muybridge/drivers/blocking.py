@@ -18,9 +18,9 @@ import attrs
 from muybridge.clock import Clock, SystemClock
 from muybridge.drivers.notes import note_outcome
 from muybridge.signals import Terminated, hold_interrupts, tell, waiting_for
-from muybridge.wire.async_transport import AsyncStreamedReply
-from muybridge.wire.http1.blocking import BlockingReply
-from muybridge.wire.transport import StreamedReply, Transport
+from muybridge.wire.async_transport import AsyncStreamedResponse
+from muybridge.wire.http1.blocking import BlockingResponse
+from muybridge.wire.transport import StreamedResponse, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
 from .runtime import FOREVER, Conclude, Work
@@ -79,14 +79,14 @@ class BlockingRuntime:
     async def checkpoint(self) -> None:
         """Do nothing: other threads run at any time."""
 
-    async def unbroken(
+    def unbroken(
         self,
         exchange: Coroutine[Any, Any, T],
         sent: Callable[[], bool],  # noqa: ARG002  as said
         conclude: Conclude[T] | None = None,  # noqa: ARG002  as said
-    ) -> T:
-        """Await *exchange*: threads are not cancelled."""
-        return await exchange
+    ) -> Coroutine[Any, Any, T]:
+        """Return *exchange*: threads are not cancelled."""
+        return exchange
 
     async def raise_cancellation(self) -> None:
         """Do nothing, for the same reason."""
@@ -237,11 +237,11 @@ class BlockingTransport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AbstractAsyncContextManager[AsyncStreamedReply]:
+    ) -> AbstractAsyncContextManager[AsyncStreamedResponse]:
         """Send *request* and hand over its response."""
         stream = self.transport.stream(request, timeout=timeout, authorization=authorization)
         # Ours can be awaited as it is.
-        return stream if isinstance(stream, BlockingReply) else _Stream(stream)
+        return stream if isinstance(stream, BlockingResponse) else _Stream(stream)
 
     async def close(self) -> None:
         """Close every idle connection."""
@@ -251,7 +251,7 @@ class BlockingTransport:
 class _Stream:
     """A blocking exchange behind the asynchronous interface."""
 
-    def __init__(self, stream: AbstractContextManager[StreamedReply]) -> None:
+    def __init__(self, stream: AbstractContextManager[StreamedResponse]) -> None:
         self._stream = stream
 
     @property
@@ -273,7 +273,7 @@ class _Stream:
 class _Response:
     """A blocking response behind the asynchronous interface."""
 
-    def __init__(self, response: StreamedReply) -> None:
+    def __init__(self, response: StreamedResponse) -> None:
         self._response = response
 
     @property

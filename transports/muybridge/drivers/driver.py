@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -38,24 +38,28 @@ from muybridge.drivers.notes import (
     note_request,
 )
 from muybridge.signals import hide_frames, hold_interrupts
-from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
+from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.events import Event
+from muybridge_protocol.arguments import NO_TAGS
+from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.operations import Fetch, Operation, Send, Settled, Wait
+from muybridge_protocol.operations import Create, Fetch, Operation, Poll, Send, Settled, Wait
 from muybridge_protocol.operations.next_polls import NextPolls
+from muybridge_protocol.records.tasks import Result, Status
 
 from .runtime import Conclude, Runtime
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge.purchases.history import History
+    from muybridge_protocol.purchases import Tags
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
 Withhold = Callable[[HttpRequest], TransportFailure | None]
 """Returns why a request must not be sent any more, or None."""
-Stream = AbstractAsyncContextManager[AsyncStreamedReply]
+Stream = AbstractAsyncContextManager[AsyncStreamedResponse]
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -78,9 +82,16 @@ class Driver:
     next_polls: NextPolls
     books: Books | None = None
 
-    def booking(self, operation: Operation[Any]) -> Booking | None:
-        """Return what books *operation*, or None if nothing does."""
-        return None if self.books is None else self.books.booking(operation, self.runtime)
+    def booking(self, operation: Operation[Any], tags: Tags = NO_TAGS) -> Booking | None:
+        """Return what books *operation* under *tags*, or None if nothing does."""
+        if self.books is None:
+            return None
+        return self.books.booking(operation, self.runtime, tags=tags)
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of every purchase."""
+        return NO_TAGS if self.books is None else self.books.tags
 
     async def finish(
         self,
@@ -177,6 +188,7 @@ class Driver:
         try:
             if withhold is not None and (withheld := withhold(request)) is not None:
                 return withheld
+            # The last look at the clock, because listeners may have taken their time.
             if booking is not None and (withheld := booking.withheld()) is not None:
                 return withheld
         except BaseException as error:  # noqa: BLE001  the caller raises it again
@@ -219,6 +231,8 @@ class Drive(Generic[Op]):
         operation: The operation, not yet driven.
         notes: Where to book the outcome before another Ctrl-C can arrive.
         booking: Books it in the store, or None for the driver's choice.
+        tags: The tags of the purchase that it is about, if it is none itself; or None if they are
+            not known.
     """
 
     def __init__(
@@ -227,13 +241,17 @@ class Drive(Generic[Op]):
         operation: Op,
         notes: PaidNotes | None = None,
         booking: Booking | None = None,
+        tags: Tags | None = None,
     ) -> None:
         self._driver = driver
         self._operation: Op = operation
-        self._tracker = _track(operation, driver)
-        self._notes = PaidNotes() if notes is None else notes
         self._booking = driver.booking(operation) if booking is None else booking
+        known = driver.tags if self._booking is None else self._booking.tags
+        self._tracker = _track(operation, driver, known if tags is None else tags)
+        self._notes = PaidNotes() if notes is None else notes
         self._settled: Settled[Any] | None = None
+        self._has_recalled = False
+        self._history: History | None = None
         self.events: tuple[Event, ...] = ()
         """What the last step revealed."""
 
@@ -242,8 +260,11 @@ class Drive(Generic[Op]):
         self.events = ()
         runtime = self._driver.runtime
         try:
+            if not self._has_recalled:
+                await self._recall()
             now = runtime.now()
-            match self._next_action(now):
+            # An operation whose response is read in pieces asks for a `Fetch`, as its type says.
+            match cast("Send | Fetch | Wait | Settled[Any]", self._operation.next_action(now)):
                 case Send(request, deadline):
                     paced = self._driver.next_polls.claim(self._operation, now)
                     if paced is self._operation:
@@ -277,9 +298,6 @@ class Drive(Generic[Op]):
             raise RuntimeError("the operation is still under way")
         return self._settled.unwrap()
 
-    def _next_action(self, now: float) -> Send | Fetch | Wait | Settled[Any]:
-        return self._operation.next_action(now)
-
     async def _send(self, request: HttpRequest, deadline: float) -> None:
         runtime, held = self._driver.runtime, None
         try:
@@ -308,6 +326,30 @@ class Drive(Generic[Op]):
         if request.paid:
             await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
+        if self._history is not None:
+            self._note_duration(self._history)
+
+    async def _recall(self) -> None:
+        """Find out, before a wait begins, how long such tasks usually take."""
+        self._has_recalled = True
+        poll, books = self._operation, self._driver.books
+        if books is None or not isinstance(poll, Poll) or poll.once or poll.settled is not None:
+            return
+        runtime = self._driver.runtime
+        self._history = await runtime.in_thread(partial(books.history, poll.task.id))
+        usual = None if self._history is None else self._history.usual
+        if usual is not None:
+            self._tracker.expect(usual, poll.age(runtime.now()))
+
+    def _note_duration(self, history: History) -> None:
+        """Note how long the task has taken, if it has just been completed."""
+        assert self._driver.books is not None  # noqa: S101  the history is from there
+        for event in self.events:
+            match event:
+                case Polled(Result(status=Status.COMPLETED), took=took) if took is not None:
+                    self._driver.books.store.note_duration(history, took)
+                case _:
+                    pass
 
     async def _drop_cancellation(self) -> None:
         """Drop a second cancellation, which says the same as the first."""
@@ -345,7 +387,7 @@ class Drive(Generic[Op]):
         """Return the operation after an exchange."""
         match end:
             case HttpResponse():
-                self._tracker.replied(end, now)
+                self._tracker.responded(end, now)
                 after = self._operation.receive(end, now)
             case TransportFailure() if self._operation.settled is None:
                 self._tracker.failed(end, now)
@@ -399,10 +441,13 @@ class Drive(Generic[Op]):
             add_note(broken.error, f"{type(other).__name__} besides: {other}")
 
 
-def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
+def _track(operation: Operation[Any], driver: Driver, tags: Tags) -> SilentTracker:
     """Return the tracker of the call that *operation* begins."""
-    if not driver.listeners.listen:
+    log = find_log()
+    if log is None and driver.listeners.on_event is None:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of
 
-    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)
+    info = info_of(operation, tags)
+    request = operation.request if isinstance(operation, Create) else None
+    return Tracker(driver.listeners, log, info, driver.runtime.now, request)

@@ -1,16 +1,27 @@
-"""Run many requests and tasks at once: everything that does no I/O."""
+"""Run many requests and tasks at once: everything that does no I/O.
+
+The core's `Fleet` decides what is sent next. A `FleetRun` adds what a client has besides: it reads
+the work as users write it, tells the listeners, and keeps the outcomes until the loop takes them.
+`outcomes` does the I/O around it. Workers share one run, so each method is a short step under their
+lock.
+
+All work is read and checked before anything is sent: a mistake in the last item must not show after
+the first ones have been paid for. A listener that raises ends the run, but never loses an id: the
+fleet hears of a response before any listener does.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
+from typing import TYPE_CHECKING
 
 from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.notes import accepted
-from muybridge_protocol.arguments import check_type
+from muybridge_protocol.arguments import NO_TAGS, check_type
 from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -22,6 +33,10 @@ from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.records.candidates import find_id, holds_task
 from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
+
+if TYPE_CHECKING:
+    from muybridge.purchases.booking import Booking
+    from muybridge_protocol.purchases import Tags
 
 Work = MediaRequest | tuple[str, Mapping[str, object]] | Task | Result | str
 """A request to create, itself or as a family's name and fields, or a task to wait for: itself, a
@@ -47,9 +62,12 @@ class FleetRun:
         timeout: Seconds to wait for each task, or None for no limit.
         now: Seconds on the driver's clock.
         wall: Unix seconds at the same moment.
+        tags: The tags of what is bought: one mapping for all work, or one for each piece of it.
+        common: The client's tags, which these may replace.
 
     Raises:
-        ValueError: A limit is below one.
+        InvalidTags: Some tags cannot be used.
+        ValueError: A limit is below one, or there are not as many tags as pieces of work.
         TypeError: Some work is no request and no task.
         InvalidIdentifier: A bare id holds what an id does not.
         InvalidToken: A token cannot be read.
@@ -67,6 +85,8 @@ class FleetRun:
         timeout: float | None,
         now: float,
         wall: float,
+        tags: Tags | Sequence[Tags | None] | None = None,
+        common: Tags = NO_TAGS,
     ) -> None:
         check_wait_of_create(timeout)
         limits = per_family.values() if isinstance(per_family, Mapping) else (per_family,)
@@ -80,6 +100,8 @@ class FleetRun:
         """The calls in progress, by place."""
         self._waiting: dict[int, MediaRequest | Task] = {}
         """The work that has not begun, by place."""
+        self._booked: dict[int, Booking] = {}
+        """What books the latest paid request, by place."""
         self._left = False
         self.settled: deque[Outcome] = deque()
         """What has ended and was not handed out yet, except perhaps the first."""
@@ -104,6 +126,9 @@ class FleetRun:
                 "list. Nothing was sent."
             )
         check_type("work", work, Iterable, "a list of requests and tasks")
+        work = [*work]
+        self._common = common
+        self._tags = None if tags is None else _read_tags(tags, len(work))
         reasons: dict[str, None] = {}
         for number, item in enumerate(work):
             request = _read(item)
@@ -117,22 +142,36 @@ class FleetRun:
         for reason in reasons:
             warn_caller(reason, PollingTooOften)
 
+    def tags_of(self, place: int) -> Tags:
+        """Return the tags of the work at *place*."""
+        return self._common if self._tags is None else {**self._common, **self._tags[place]}
+
     def next_action(self, now: float) -> Dispatch[int] | Wait | Busy | Done | None:
         """Return what to do at *now*, or None if something has just settled."""
         action = self.fleet.next_action(now)
         if not isinstance(action, FleetOutcome):
             return action
+        booking = self._booked.pop(action.key, None)
+        if booking is not None:
+            booking.explain(action.outcome)
         self.settled.append(action)
         if action.key in self._trackers:
             self._trackers.pop(action.key).end(action.outcome)
         return None
 
-    def sending(self, sent: Dispatch[int], now: float) -> None:
+    def sending(self, sent: Dispatch[int], now: float, booking: Booking | None = None) -> None:
         """Tell the listeners that a request is about to be sent.
+
+        Args:
+            sent: The request.
+            now: Seconds on the driver's clock.
+            booking: Books it in the store, or None.
 
         Raises:
             BaseException: From a listener. The request goes back to the fleet; it was not sent.
         """
+        if booking is not None:
+            self._booked[sent.key] = booking
         try:
             tracker = self._trackers.get(sent.key)
             if tracker is None:
@@ -150,7 +189,7 @@ class FleetRun:
         """
         tracker = self._trackers.get(sent.key) or SilentTracker(self._listeners)
         if isinstance(end, HttpResponse):
-            tracker.replied(end, now)
+            tracker.responded(end, now)
             try:
                 events = self.fleet.receive(sent.ticket, end, now)
             except BaseException as error:  # a signal handler's, which may leave the fleet half-way
@@ -168,7 +207,7 @@ class FleetRun:
                 self._track(event.task, sent.key)
 
     def join(
-        self, sent: Dispatch[int], found: Task | CreateAmbiguous | TransportFailure, now: float
+        self, sent: Dispatch[int], end: Task | CreateAmbiguous | TransportFailure, now: float
     ) -> None:
         """Take what an identical request has led to, in place of an exchange.
 
@@ -177,16 +216,17 @@ class FleetRun:
         """
         from muybridge.purchases.joining import settle
 
-        settle(self.fleet, sent.ticket, found, now)
+        self._booked.pop(sent.key, None)  # that one was not sent
+        settle(self.fleet, sent.ticket, end, now)
         tracker = self._trackers.get(sent.key)
-        if isinstance(found, TransportFailure) and tracker is not None:
-            tracker.failed(found, now)  # the name was taken after listeners were told of sending
+        if isinstance(end, TransportFailure) and tracker is not None:
+            tracker.failed(end, now)  # the name was taken after listeners were told of sending
             tracker.tell_end(())
-        if isinstance(found, Task):
+        if isinstance(end, Task):
             self._waiting.pop(sent.key, None)
             if sent.key in self._trackers:  # of an earlier attempt
-                self._trackers.pop(sent.key).end(found)
-            self._track(found, sent.key)
+                self._trackers.pop(sent.key).end(end)
+            self._track(end, sent.key)
 
     def leave(self) -> None:
         """Tell the listeners that the remaining calls are abandoned.
@@ -203,7 +243,8 @@ class FleetRun:
         if self._listeners.listen and not self._left:
             from muybridge.drivers.tracking import track_work
 
-            tracker = track_work(self._listeners, work, place, self._clock)
+            tags = self.tags_of(place)
+            tracker = track_work(self._listeners, work, place, self._clock, tags)
         self._trackers[place] = tracker
         return tracker
 
@@ -255,6 +296,21 @@ def _read(item: Work) -> MediaRequest | Task:
 
     name, fields = item
     return request_by_name(name, fields)
+
+
+def _read_tags(tags: Tags | Sequence[Tags | None], count: int) -> Sequence[Tags]:
+    """Return the tags of each of *count* pieces of work."""
+    from muybridge_protocol.purchases import checked_tags
+
+    if isinstance(tags, Mapping):
+        return [checked_tags(tags)] * count
+    check_type("tags", tags, Sequence, "one mapping, or a list with one for each piece of work")
+    if len(tags) != count:
+        raise ValueError(
+            f"tags must have one mapping for each of {count} pieces of work (got {len(tags)}). "
+            "Nothing was sent."
+        )
+    return [checked_tags(one, f"the tags of work {place}") for place, one in enumerate(tags)]
 
 
 def _task_of(work: MediaRequest | Task) -> Task:

@@ -77,9 +77,9 @@ class Listeners:
             raise
 
 
-def _call(listener: Callable[[T], None], told: T) -> None:
+def _call(listener: Callable[[T], None], value: T) -> None:
     try:
-        listener(told)
+        listener(value)
     except (StopIteration, StopAsyncIteration) as error:
         # These would end a loop over results as if there were no more of them.
         raise RuntimeError(f"a listener raised {type(error).__name__}") from error
@@ -102,13 +102,12 @@ def find_log() -> Log | None:
 
 
 def _has_own_handlers(logging: Any) -> bool:
-    known = logging.Logger.manager.loggerDict
-    return any(
-        type(handler) is not logging.NullHandler
-        for name in _LOGGERS
-        if name in known
-        for handler in getattr(known[name], "handlers", ())
-    )
+    loggers = logging.Logger.manager.loggerDict
+    for name in _LOGGERS:
+        for handler in getattr(loggers.get(name), "handlers", ()):
+            if type(handler) is not logging.NullHandler:
+                return True
+    return False
 
 
 _LOGGERS = ("muybridge", "muybridge.requests", "muybridge.tasks", "muybridge.calls")
@@ -126,6 +125,9 @@ class SilentTracker:
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = listeners
 
+    def expect(self, usual: float, age: float | None) -> None:
+        """Tell how long such tasks usually take."""
+
     def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent.
 
@@ -136,7 +138,7 @@ class SilentTracker:
     def head(self, status: int, now: float) -> None:
         """Tell that the head of a streamed response has arrived."""
 
-    def replied(self, response: HttpResponse, now: float) -> None:
+    def responded(self, response: HttpResponse, now: float) -> None:
         """Record a whole response. `tell_end` reports it, once it has been read."""
 
     def failed(self, failure: TransportFailure, now: float | None) -> None:

@@ -114,13 +114,13 @@ class PaidNotes:
         if isinstance(error, ServiceError):
             return
         outcome = _outcome(self._operation)
-        said = _note(outcome)
+        note = _note(outcome)
         if isinstance(outcome, Task | Result) and self._tasks is not None:
             note_task(error, as_task(outcome), self._tasks)
         else:
-            add_note(error, said)
+            add_note(error, note)
         add_note(error, UNDER_WAY if self._under_way else None)
-        add_note(error, NOT_SENT if self._unsent and said is None else None)
+        add_note(error, NOT_SENT if self._unsent and note is None else None)
 
 
 def add_note(error: BaseException, note: str | None) -> None:
@@ -173,8 +173,8 @@ def note_task(error: BaseException, task: Task, tasks: InterruptedTasks) -> None
 def note_download(error: BaseException, task: Task, tasks: InterruptedTasks) -> None:
     """Add to the notes of *error*, which ends a download, how to repeat it."""
     resume = in_python(Remedy(kind=RemedyKind.DOWNLOAD, task=task.reference))
-    said = f"The download of task {shown_id(task.id)} was interrupted; {resume}."
-    tasks.keep(error, task, said)
+    note = f"The download of task {shown_id(task.id)} was interrupted; {resume}."
+    tasks.keep(error, task, note)
 
 
 def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInterrupt:
@@ -199,8 +199,8 @@ def _note(outcome: object) -> str | None:
         case Task() | Result():
             return accepted(as_task(outcome))
         case HttpResponse(status=status, body=body):
-            said = readable(body.decode("utf-8", "replace"))
-            return f"The service answered with status {status}: {said}"
+            text = readable(body.decode("utf-8", "replace"))
+            return f"The service answered with status {status}: {text}"
         case ServiceError() as error:
             return str(error)
         case _:

@@ -1,4 +1,17 @@
-"""The runtime of trio: workers are the tasks of a nursery."""
+"""The runtime of trio: workers are the tasks of a nursery.
+
+Trio does most of what the port asks for, so this module is about what remains:
+
+- A cancel scope with a shield holds, whoever cancels from outside. So the transport shields a paid
+  exchange itself, and nothing here has to hold a cancellation back: trio raises it at the caller's
+  next checkpoint, when the outcome has its place.
+- A nursery raises its exceptions in a group, even a single one. Callers expect the exception
+  itself, as from the other bindings, so `TrioTeam.close` takes it out of its group.
+- Trio may deliver Ctrl-C to any task, at any instruction. The few lines between a response and the
+  shared state, and those that open and close the nursery, are protected from it.
+- Trio does not survive a coroutine that is closed in the middle. If that strikes a paid exchange,
+  its response is lost, and the end of the program says so (`tell_abandoned`).
+"""
 
 from __future__ import annotations
 
@@ -179,6 +192,6 @@ def _other_than_cancelled(error: BaseException | None) -> BaseException | None:
     """Return the first exception in *error*, a group or not, other than a cancellation."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        found = map(_other_than_cancelled, group.exceptions)
-        return next((one for one in found if one is not None), None)
+        others = map(_other_than_cancelled, group.exceptions)
+        return next((one for one in others if one is not None), None)
     return None if isinstance(error, trio.Cancelled) else error

@@ -1,4 +1,16 @@
-"""`run_all`: one worker that schedules, and one for each exchange."""
+"""`run_all`: one worker that schedules, and one for each exchange.
+
+The scheduler asks the run for its next action and starts a worker for each request. A worker does
+one exchange, hands its end to the run, and wakes the scheduler. All of it happens under the team's
+lock, except the exchanges themselves.
+
+- The reader of the loop is none of them, so outcomes settle while nobody reads. An outcome stays in
+  place until the next one is requested: an interruption between the two loses nothing.
+- Leaving the context stops the fleet first. Unpaid exchanges are then dropped, and paid ones are
+  waited for, because only their responses have the ids.
+- An exception of a listener, a signal handler or a defect is kept, and raised where the loop reads:
+  a worker has no caller who could see it.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +33,7 @@ from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking, Books
+    from muybridge_protocol.purchases.names import Dedupe
 
 
 class AsyncOutcomes:
@@ -38,11 +51,17 @@ class AsyncOutcomes:
     """
 
     def __init__(
-        self, run: FleetRun, driver: Driver, workers: int, names: Books | None = None
+        self,
+        run: FleetRun,
+        driver: Driver,
+        workers: int,
+        books: Books | None = None,
+        *,
+        dedupe: Dedupe = False,
     ) -> None:
         self._run = run
-        self._driver = driver if names is None else attrs.evolve(driver, books=names)
-        self._joins = names is not None
+        self._driver = driver if books is None else attrs.evolve(driver, books=books)
+        self._dedupe: Dedupe = dedupe
         """Whether identical requests join one task."""
         # One more than may send, which schedules.
         self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
@@ -181,15 +200,16 @@ class AsyncOutcomes:
     async def _exchange(self, sent: Dispatch[int]) -> None:
         runtime = self._driver.runtime
         booking: Booking | None = None
-        if self._joins and sent.request.paid:
+        if self._dedupe and sent.request.paid:
             booking = await self._join(sent)
             if booking is None:
                 return
         with self._team.lock:
             try:
                 if booking is None:
-                    booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
-                self._run.sending(sent, runtime.now())
+                    create = self._run.fleet.operation_of(sent.ticket)
+                    booking = self._driver.booking(create, self._run.tags_of(sent.key))
+                self._run.sending(sent, runtime.now(), booking)
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
                 return
@@ -207,7 +227,7 @@ class AsyncOutcomes:
         with self._team.lock:
             create = self._run.fleet.operation_of(sent.ticket)
         try:
-            found = await join(self._driver, create)
+            end = await join(self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe)
         except BaseException as error:
             with self._team.lock:
                 self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())
@@ -217,11 +237,11 @@ class AsyncOutcomes:
             if isinstance(error, Exception):
                 return None
             raise
-        if isinstance(found, Booking):
-            return found
+        if isinstance(end, Booking):
+            return end
         with self._team.lock:
             try:
-                self._run.join(sent, found, runtime.now())
+                self._run.join(sent, end, runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
             self._team.notify()

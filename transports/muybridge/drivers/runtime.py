@@ -73,12 +73,12 @@ class Runtime(Protocol):
         """Let others run, and be cancelled if the caller has been."""
         ...
 
-    async def unbroken(
+    def unbroken(
         self,
         exchange: Coroutine[Any, Any, T],
         sent: Callable[[], bool],
         conclude: Conclude[T] | None = None,
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Await *exchange* to its end, whoever is cancelled, once any of it is *sent*.
 
         Under trio the transport shields it. An event loop whose shields do not hold runs it in a

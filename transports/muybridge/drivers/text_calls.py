@@ -22,12 +22,13 @@ from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.drivers.listeners import SilentTracker
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.signals import hide_frames
-from muybridge.wire.async_transport import AsyncStreamedReply, beginning
+from muybridge.wire.async_transport import AsyncStreamedResponse, beginning
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.hosts import is_clear_text
 from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.service import Service, origin_of
@@ -46,8 +47,12 @@ from muybridge_protocol.text.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     from muybridge.purchases.booking import Booking
+    from muybridge_protocol.purchases import Tags
 
 T = TypeVar("T")
+
+Book = Callable[[Operation[Any]], "Booking | None"]
+"""Returns what books an operation, or None for the driver's choice."""
 
 
 class StreamOpening(Drive[OpenStream]):
@@ -57,14 +62,21 @@ class StreamOpening(Drive[OpenStream]):
         driver: The driver of its client.
         operation: The operation at its beginning.
         opened: Closes the response.
+        booking: Books it in the store, or None for the driver's choice.
     """
 
-    def __init__(self, driver: Driver, operation: OpenStream, opened: AsyncExitStack) -> None:
-        super().__init__(driver, operation)
+    def __init__(
+        self,
+        driver: Driver,
+        operation: OpenStream,
+        opened: AsyncExitStack,
+        booking: Booking | None,
+    ) -> None:
+        super().__init__(driver, operation, booking=booking)
         self._opened = opened
-        self._response: AsyncStreamedReply | None = None
+        self._response: AsyncStreamedResponse | None = None
 
-    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
+    async def open(self) -> tuple[AsyncStreamedResponse, SilentTracker, Booking | None]:
         """Return the response whose body is the stream, the tracker of the call, and its booking.
 
         Raises:
@@ -112,14 +124,20 @@ class AsyncTextStream(Generic[T]):
         driver: What it is driven with.
         operation: Makes the operation that sends the request, given the current time.
         reader: What reads the response.
+        book: Returns what books an operation, or None for the driver's choice.
     """
 
     def __init__(
-        self, driver: Driver, operation: Callable[[float], OpenStream], reader: StreamReader[T]
+        self,
+        driver: Driver,
+        operation: Callable[[float], OpenStream],
+        reader: StreamReader[T],
+        book: Book,
     ) -> None:
         self._driver = driver
         self._operation = operation
         self._reader = reader
+        self._book = book
         self._opened = AsyncExitStack()
         self._pieces: AsyncIterator[bytes]
         self._tracker: SilentTracker
@@ -139,8 +157,9 @@ class AsyncTextStream(Generic[T]):
         self._entered = True
         operation = self._operation(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
-            opened = await StreamOpening(self._driver, operation, opening).open()
-            response, self._tracker, self._booking = opened
+            booking = self._book(operation)
+            opened = StreamOpening(self._driver, operation, opening, booking)
+            response, self._tracker, self._booking = await opened.open()
             self._reader.end_is_announced = response.head.announces_end
             self._pieces = response.pieces()
             self._opened = opening.pop_all()
@@ -276,7 +295,7 @@ class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
         return collect(self._reader.received())
 
 
-class Said(TypedDict):
+class NativeOptions(TypedDict):
     """The optional arguments of a request in the native protocol."""
 
     system_instruction: str | Content | Mapping[str, Any] | None
@@ -305,27 +324,41 @@ class TextCalls:
     Args:
         service: Where the service is.
         driver: What they are driven with.
+        booker: Returns how requests with certain tags are booked.
     """
 
-    def __init__(self, service: Service, driver: Driver) -> None:
+    def __init__(
+        self, service: Service, driver: Driver, booker: Callable[[Tags | None], Book]
+    ) -> None:
         self._service = service
         self._driver = driver
+        self._booker = booker
         self._warned = False
 
     async def generate(
-        self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
+        self,
+        model: str | Unlisted,
+        contents: Contents,
+        limits: Limits,
+        tags: Tags | None,
+        **options: Unpack[NativeOptions],
     ) -> GenerateContentResponse:
         """Generate text, and return it whole."""
         now = self._driver.runtime.now()  # outside of trio this fails, however bad the request is
-        request = GenerateContentRequest.build(model, contents, **said)
+        request = GenerateContentRequest.build(model, contents, **options)
         sent = encode_content(request, self._service, size_limit=limits["size_limit"])
-        return await self._finish(sent, GenerateContentResponse, limits, now)
+        return await self._finish(sent, GenerateContentResponse, limits, now, tags)
 
     def stream_generate(
-        self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
+        self,
+        model: str | Unlisted,
+        contents: Contents,
+        limits: Limits,
+        tags: Tags | None,
+        **options: Unpack[NativeOptions],
     ) -> AsyncContentStream:
         """Return the stream that generates text in chunks."""
-        request = GenerateContentRequest.build(model, contents, **said)
+        request = GenerateContentRequest.build(model, contents, **options)
         sent = encode_content(
             request,
             self._service,
@@ -333,23 +366,27 @@ class TextCalls:
             size_limit=limits["size_limit"],
             silence=limits.get("silence"),
         )
-        return AsyncContentStream(self._driver, *self._opening(sent, NATIVE, limits))
+        return AsyncContentStream(self._driver, *self._opening(sent, NATIVE, limits, tags))
 
-    async def mapping(self, body: Mapping[str, Any], path: str, limits: Limits) -> JsonObject:
+    async def mapping(
+        self, body: Mapping[str, Any], path: str, limits: Limits, tags: Tags | None
+    ) -> JsonObject:
         """Send *body* as given, and return the whole response."""
         now = self._driver.runtime.now()  # the same
         sent = encode_mapping(body, self._service, path=path, size_limit=limits["size_limit"])
-        return await self._finish(sent, _as_it_is, limits, now)
+        return await self._finish(sent, _as_it_is, limits, now, tags)
 
-    def stream_chat(self, body: Mapping[str, Any], limits: Limits) -> AsyncTextStream[JsonObject]:
+    def stream_chat(
+        self, body: Mapping[str, Any], limits: Limits, tags: Tags | None
+    ) -> AsyncTextStream[JsonObject]:
         """Return the stream that sends *body* to chat completions."""
-        return self._stream_mapping(body, CHAT_PATH, CHAT, limits)
+        return self._stream_mapping(body, CHAT_PATH, CHAT, limits, tags)
 
     def stream_messages(
-        self, body: Mapping[str, Any], path: str, limits: Limits
+        self, body: Mapping[str, Any], path: str, limits: Limits, tags: Tags | None
     ) -> AsyncTextStream[JsonObject]:
         """Return the stream that sends *body* to messages at *path*."""
-        return self._stream_mapping(body, path, MESSAGES, limits)
+        return self._stream_mapping(body, path, MESSAGES, limits, tags)
 
     def _stream_mapping(
         self,
@@ -357,6 +394,7 @@ class TextCalls:
         path: str,
         dialect: Dialect[JsonObject],
         limits: Limits,
+        tags: Tags | None,
     ) -> AsyncTextStream[JsonObject]:
         sent = encode_mapping(
             body,
@@ -366,12 +404,18 @@ class TextCalls:
             size_limit=limits["size_limit"],
             silence=limits.get("silence"),
         )
-        return AsyncTextStream(self._driver, *self._opening(sent, dialect, limits))
+        return AsyncTextStream(self._driver, *self._opening(sent, dialect, limits, tags))
 
     async def _finish(
-        self, sent: HttpRequest, read: Callable[[JsonObject], T], limits: Limits, now: float
+        self,
+        sent: HttpRequest,
+        read: Callable[[JsonObject], T],
+        limits: Limits,
+        now: float,
+        tags: Tags | None,
     ) -> T:
         self._check(**limits)
+        book = self._booker(tags)
         call = TextCall[T].start(
             sent,
             read,
@@ -381,12 +425,12 @@ class TextCalls:
             seed=_seed(),
             timeout=limits["timeout"],
         )
-        return await self._driver.finish(call)
+        return await self._driver.finish(call, booking=book(call))
 
     def _opening(
-        self, sent: HttpRequest, dialect: Dialect[T], limits: Limits
-    ) -> tuple[Callable[[float], OpenStream], StreamReader[T]]:
-        """Return the operation of a stream, and what reads the response."""
+        self, sent: HttpRequest, dialect: Dialect[T], limits: Limits, tags: Tags | None
+    ) -> tuple[Callable[[float], OpenStream], StreamReader[T], Book]:
+        """Return the operation of a stream, what reads the response, and what books it."""
         timeout = limits["timeout"]
         self._check(**limits)
         reader = StreamReader(
@@ -404,6 +448,7 @@ class TextCalls:
                 timeout=timeout,
             ),
             reader,
+            self._booker(tags),
         )
 
     def _check(self, timeout: object, size_limit: object, silence: object = None) -> None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import attrs
 
 from muybridge.drivers.listeners import SilentTracker, find_log
 from muybridge.signals import ignoring_errors
-from muybridge_protocol.errors import TaskEnded
+from muybridge_protocol.arguments import NO_TAGS
+from muybridge_protocol.errors import Refused, TaskEnded
+from muybridge_protocol.estimates.quantities import Quantities, text_quantities
 from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,
@@ -40,12 +42,15 @@ from muybridge_protocol.observations import (
     CallEnded,
     CallInfo,
     CallKind,
+    CallOutcome,
     ExchangeFailed,
+    Expected,
     RequestSent,
     ResponseBegan,
     ResponseReceived,
 )
 from muybridge_protocol.operations import Operation
+from muybridge_protocol.purchases import State, judged
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import origin_of
@@ -61,6 +66,9 @@ _BROKEN_OFF = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERR
 """Reported for an exchange that an unrelated exception interrupted: it may have been sent."""
 _LIMIT = 200
 """Most characters of a name that are reported."""
+_TEXT: Final = ("text", "text stream")
+_PAID: Final = ("create", *_TEXT)
+"""The kinds of calls that always cost money."""
 
 
 class Tracker(SilentTracker):
@@ -71,15 +79,22 @@ class Tracker(SilentTracker):
         log: Logs events, or None.
         info: Which call it is.
         now: Tells seconds on the driver's clock.
+        request: What it creates, or None.
     """
 
     def __init__(
-        self, listeners: Listeners, log: Log | None, info: CallInfo, now: Callable[[], float]
+        self,
+        listeners: Listeners,
+        log: Log | None,
+        info: CallInfo,
+        now: Callable[[], float],
+        request: MediaRequest | None = None,
     ) -> None:
         super().__init__(listeners)
         self._log = log
         self._info = info
         self._now = now
+        self._request = request
         listened = listeners.on_event is not None
         self._tells_requests = listened or (log is not None and log.tells_requests)
         self._began = now()
@@ -98,13 +113,22 @@ class Tracker(SilentTracker):
         self._chunks: int | None = None
         self._first_chunk: float | None = None
         self._usage: Any = None
+        # What the service made of it.
+        self._pays = info.kind in _PAID
+        self._accepted = False
+        self._ambiguous = False
         self._tell(CallBegan(call=info))
+
+    def expect(self, usual: float, age: float | None) -> None:
+        """Tell how long such tasks usually take."""
+        self._tell(Expected(call=self._info, usual=usual, age=age))
 
     def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent."""
         self._sent, self._open = self._now(), False
         self._response = self._failure = self._took = None
         self._size, self._file = 0, None
+        self._pays = self._pays or request.paid
         if self._tells_requests:
             scheme, host, port = origin_of(request.url)
             path = urlsplit(request.url).path
@@ -125,10 +149,11 @@ class Tracker(SilentTracker):
     def head(self, status: int, now: float) -> None:
         """Tell that the head of a streamed response has arrived."""
         self._response = status
+        self._accepted = True  # of a text that streams: any other response is not told here
         if self._tells_requests:
             self._tell(ResponseBegan(call=self._info, status=status, duration=now - self._sent))
 
-    def replied(self, response: HttpResponse, now: float) -> None:
+    def responded(self, response: HttpResponse, now: float) -> None:
         """Record a whole response. `tell_end` reports it, once it has been read."""
         self._response, self._size = response.status, len(response.body)
         self._took = now - self._sent
@@ -193,7 +218,7 @@ class Tracker(SilentTracker):
         usage = getattr(outcome, "usage_metadata", None) or self._usage
         broken = isinstance(outcome, BaseException)
         left = isinstance(outcome, GeneratorExit)
-        told = CallEnded(
+        event = CallEnded(
             call=self._info,
             duration=now - self._began,
             error=type(outcome).__name__ if broken and not left else None,
@@ -203,11 +228,40 @@ class Tracker(SilentTracker):
             prompt_tokens=getattr(usage, "prompt_token_count", None),
             answer_tokens=getattr(usage, "candidates_token_count", None),
             total_tokens=getattr(usage, "total_token_count", tokens),
+            outcome=(verdict := self._verdict(outcome)),
+            consumed=self._consumed(usage) if verdict in ("submitted", "ambiguous") else None,
         )
         try:
             self._tell(*ended)
         finally:  # even if a listener raises: every listener hears that the call has ended
-            self._tell(told)
+            self._tell(event)
+
+    def _verdict(self, outcome: object) -> CallOutcome | None:
+        """Return what has become of a call that costs money, which has ended with *outcome*."""
+        if not self._pays:
+            return None
+        if self._ambiguous:
+            return "ambiguous"
+        if isinstance(outcome, HttpResponse):  # of a call to any endpoint
+            return _OUTCOMES.get(judged(outcome).state)
+        if self._accepted or (self._info.kind in _TEXT and not isinstance(outcome, BaseException)):
+            return "submitted"
+        if isinstance(outcome, Refused):
+            return "refused"
+        return "not sent" if isinstance(outcome, BaseException) else None
+
+    def _consumed(self, usage: Any) -> Quantities | None:
+        """Return what the call consumes, if the service has accepted it."""
+        if self._request is not None:
+            return self._request.quantities()
+        if self._info.kind not in _TEXT:
+            return None
+        return text_quantities(
+            self._info.model or "",
+            getattr(usage, "total_token_count", None),
+            input_tokens=getattr(usage, "prompt_token_count", None),
+            output_tokens=getattr(usage, "candidates_token_count", None),
+        )
 
     def _count(self, event: DownloadProgress) -> None:
         """Count the bytes of a download. Its first progress says where it resumes."""
@@ -220,8 +274,11 @@ class Tracker(SilentTracker):
         if isinstance(event, Submitted):
             self._info = of_task(self._info, event.task)
             self._status = event.task.status
+            self._accepted = True
         elif isinstance(event, Polled):
             self._status = event.result.status
+        if isinstance(event, Ambiguous):
+            self._ambiguous = True
         if isinstance(event, WillRetry | ServiceSilent | Ambiguous):
             return attrs.evolve(event, call=self._info, cause=self._cause())
         return attrs.evolve(event, call=self._info)
@@ -266,8 +323,18 @@ class Tracker(SilentTracker):
             self._listeners.tell(events, self._log)
 
 
+_OUTCOMES: Final[dict[State, CallOutcome]] = {
+    State.ACCEPTED: "submitted", State.RELEASED: "refused", State.AMBIGUOUS: "ambiguous",
+}  # fmt: skip
+"""What the verdict on the end of an exchange is called in events."""
+
+
 def track_work(
-    listeners: Listeners, work: MediaRequest | Task, place: int | None, now: Callable[[], float]
+    listeners: Listeners,
+    work: MediaRequest | Task,
+    place: int | None,
+    now: Callable[[], float],
+    tags: Mapping[str, str] = NO_TAGS,
 ) -> Tracker:
     """Return the tracker of the first call for a piece of *work* of a run.
 
@@ -276,33 +343,43 @@ def track_work(
         work: A request to create, or a task to wait for.
         place: Its place among the work of the run, or None.
         now: Tells seconds on the driver's clock.
+        tags: The tags of its purchase.
     """
     if isinstance(work, Task):
-        info = of_task(new_info("wait", work=place), work)
+        info = of_task(new_info("wait", work=place, tags=tags), work)
     else:
-        info = new_info("create", family=work.family.name, model=work.model_name, work=place)
-    return Tracker(listeners, find_log(), info, now)
+        family, model = work.family.name, work.model_name
+        info = new_info("create", family=family, model=model, work=place, tags=tags)
+    return Tracker(listeners, find_log(), info, now, None if isinstance(work, Task) else work)
 
 
-def info_of(operation: Operation[Any]) -> CallInfo:
+def info_of(operation: Operation[Any], tags: Mapping[str, str]) -> CallInfo:
     """Return which call *operation* is, with a number of its own."""
     request: Any = getattr(operation, "request", None)
     sent: HttpRequest | None = getattr(operation, "http_request", None)
     task: object = getattr(operation, "task", None)
     if request is not None:
-        return new_info(operation.kind, family=request.family.name, model=request.model_name)
+        family, model = request.family.name, request.model_name
+        return new_info(operation.kind, family=family, model=model, tags=tags)
     if isinstance(task, Task):
-        return of_task(new_info(operation.kind), task)
-    found = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
-    return new_info(operation.kind, model=None if found is None else found[1])
+        return of_task(new_info(operation.kind, tags=tags), task)
+    match = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
+    return new_info(operation.kind, model=None if match is None else match[1], tags=tags)
 
 
 def new_info(
-    kind: CallKind, *, family: str | None = None, model: str | None = None, work: int | None = None
+    kind: CallKind,
+    *,
+    family: str | None = None,
+    model: str | None = None,
+    work: int | None = None,
+    tags: Mapping[str, str],
 ) -> CallInfo:
     """Return which call it is, with a number of its own."""
     shown = None if model is None else readable(model, _LIMIT)
-    return CallInfo(number=next(_numbers), kind=kind, family=family, model=shown, work=work)
+    return CallInfo(
+        number=next(_numbers), kind=kind, family=family, model=shown, work=work, tags=tags
+    )
 
 
 def of_task(info: CallInfo, task: Task) -> CallInfo:
@@ -329,6 +406,6 @@ def _template(info: CallInfo, path: str) -> str | None:
     if info.kind == "delete" or (info.task_id == unquote(last) and above.endswith("/v1/result")):
         return f"{above}/{{id}}"
     if info.kind in ("text", "text stream"):
-        found = _MODEL.search(path)
-        return path if found is None else path.replace(f"/{found[1]}:", "/{model}:")
+        match = _MODEL.search(path)
+        return path if match is None else path.replace(f"/{match[1]}:", "/{model}:")
     return None

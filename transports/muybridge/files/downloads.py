@@ -63,11 +63,11 @@ async def download(
         if not target.folder.is_dir():
             await driver.runtime.in_thread(partial(make_folders, target.folder))
         with PartFile(target, source=task.id if task is not None else str(url)) as part:
-            found = Part() if part.is_new else await driver.runtime.in_thread(part.find)
+            earlier = Part() if part.is_new else await driver.runtime.in_thread(part.find)
             operation = calls.download(
                 url,
                 task,
-                found,
+                earlier,
                 timeout=seconds,
                 size_limit=size_limit,
                 now=now,

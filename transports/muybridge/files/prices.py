@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from muybridge.files.encodings import encoding_of
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates import InvalidPrices, PriceList, PriceProblem, parse_prices
 from muybridge_protocol.estimates.price_file import LARGEST_FILE
@@ -27,7 +28,7 @@ def load_prices(path: str | os.PathLike[str]) -> PriceList:
     with Path(path).open("rb") as file:
         data = file.read(LARGEST_FILE * _BYTES_OF_A_CHARACTER + 1)
     try:
-        text = data.decode()
+        text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidPrices([PriceProblem(f"line {line}", "it is not UTF-8")]) from None

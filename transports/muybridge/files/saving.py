@@ -1,4 +1,14 @@
-"""Saves downloads: a part file next to the target, renamed to it only when it is complete."""
+"""Saves downloads: a part file next to the target, renamed to it only when it is complete.
+
+- Nobody ever sees half a file under the final name. Renaming within a folder is one step, so the
+  part lies in the folder of its target.
+- An interrupted download resumes from its part. After a power cut, a file may have its length
+  without its data, so a note next to it has checksums, and only what they confirm is resumed.
+- Two downloads to one place would mix their bytes. So the part is locked, and its inode is compared
+  after the lock is held: by then, the previous holder may have renamed it.
+- The part belongs to one download. It says which (`source`), and by what validator and size the
+  server's file was recognized; any other download begins anew.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +99,8 @@ class SaveTarget:
         family = task.known_family if task is not None else None
         name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
         stem, dot, suffix = name.rpartition(".")
-        known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in SUFFIXES.values() else ""
-        fallback = USUAL[family.media].suffix if family is not None else known or ".bin"
+        own = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in SUFFIXES.values() else ""
+        fallback = USUAL[family.media].suffix if family is not None else own or ".bin"
         path = Path(where)
         if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
             chosen = own_stem(task.id) if task is not None else safe_stem(stem or name)

@@ -16,13 +16,14 @@ import json
 import os
 import pathlib
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeGuard
 
 import attrs
 
 from muybridge.files.durable import sync_folders, write_all
+from muybridge.media.files import inspect_file
 from muybridge.signals import genuine, ignoring_errors
 from muybridge.version import __version__
 from muybridge_protocol.errors import DownloadFailed
@@ -49,11 +50,13 @@ class Sidecar:
         request: The request of the task, for its digest, or None.
         task: The task as it was created, for its times, or None.
         prompt: Whether to write the request's prompt as well.
+        tags: The tags of the task's purchase, or None for those that the client's store has.
     """
 
     request: MediaRequest | None = None
     task: Task | None = None
     prompt: bool = False
+    tags: Mapping[str, str] | None = None
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -150,9 +153,21 @@ def has_sidecar(path: Path, sha256: str) -> bool:
     return _is_sidecar(record) and record.get("sha256") == sha256
 
 
+def task_in(sidecar: Path) -> str | None:
+    """Return the id of the task that a file belongs to by its sidecar, or None if it says none."""
+    try:
+        record = _read(sidecar)
+    except OSError:
+        return None
+    task = record.get("task") if _is_sidecar(record) else None
+    return task if isinstance(task, str) else None
+
+
 def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
     created, request = about.task, about.request
+    # The facts of one task must not end up beside the file of another.
     same = created is not None and (task is None or task.id == created.id)
+    # The create's record comes first: it knows what was requested, which no later one does.
     tasks = [one for one in (created if same else None, task) if one is not None]
 
     def fact(name: str) -> Any:
@@ -163,9 +178,11 @@ def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> 
         MARK: VERSION,
         "file": path.name,
         **attributes(content, "size", "sha256"),
+        "content_credentials": inspect_file(path).credentials,
         "task": fact("id"),
         "family": fact("family") if request is None else request.family.name,
         "model": fact("requested_model") or fact("model"),
+        "tags": None if about.tags is None else dict(about.tags),
         "request_sha256": None,
         "created": fact("created"),
         "submitted_at": fact("submitted_at"),
@@ -194,8 +211,8 @@ def _refuse_foreign(target: Path) -> None:
 
 def _read(target: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file, or None. Links and pipes are not opened."""
-    found = target.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+    status = target.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
         return None
     try:
         return read_object(target.read_bytes())

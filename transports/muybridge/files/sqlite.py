@@ -118,8 +118,8 @@ def said_by(error: OSError | sqlite3.Error, advice: Mapping[str, str], otherwise
         advice: What to do, by a part of the report.
         otherwise: What to do about any other report.
     """
-    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    return f"{said}. {next((then for part, then in advice.items() if part in said), otherwise)}"
+    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return f"{text}. {next((then for part, then in advice.items() if part in text), otherwise)}"
 
 
 def _decode(text: bytes) -> str:

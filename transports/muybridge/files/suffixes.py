@@ -62,8 +62,8 @@ def warn_of_name(given: str | os.PathLike[str], saved: Path, right: str | None) 
     suffix = _ALIASES.get(suffix, suffix)
     if right is not None and suffix != right and suffix in SUFFIXES.values():
         content, named = right[1:].upper(), suffix[1:].upper()
-        said = f"the content of {saved.name} is {content}, not {named}; the file keeps that name"
-        warn_caller(said, FileNameWarning)
+        message = f"the content of {saved.name} is {content}, not {named}; the file keeps that name"
+        warn_caller(message, FileNameWarning)
 
 
 def media_of_suffix(name: str) -> str:
@@ -75,6 +75,6 @@ def media_of_suffix(name: str) -> str:
 
 def suffix_for(start: bytes, content_type: str) -> str | None:
     """Return the suffix for content that begins with *start*, or else of its type, or None."""
-    found = format_of(start)
-    known = "" if found is None else found.content_type
-    return SUFFIXES.get(known or content_type)
+    media_format = format_of(start)
+    own_type = "" if media_format is None else media_format.content_type
+    return SUFFIXES.get(own_type or content_type)

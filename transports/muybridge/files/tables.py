@@ -15,6 +15,8 @@ from typing import Final
 
 import attrs
 
+from muybridge.files.encodings import encoding_of_file
+
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a cell begins with that a spreadsheet computes."""
 
@@ -56,7 +58,7 @@ def read_table(path: Path, columns: Collection[str], required: Collection[str]) 
         OSError: The file cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding=encoding_of_file(path))
     except UnicodeDecodeError as error:
         line = bytes(error.object[: error.start]).count(b"\n") + 1
         yield Line(f"line {line}", problem="it is not UTF-8: save the table as CSV UTF-8")
@@ -71,16 +73,16 @@ def read_table(path: Path, columns: Collection[str], required: Collection[str]) 
         missing = {*required} - {*names}
         doubled = {name for name in names if name in columns and names.count(name) > 1}
         if missing or doubled:
-            said = "is missing" if missing else "occurs twice"
+            problem = "is missing" if missing else "occurs twice"
             for name in sorted(missing or doubled):
-                yield Line("line 1", problem=f"the column {name} {said}")
+                yield Line("line 1", problem=f"the column {name} {problem}")
             return
         start = rows.line_num + 1
         for row in rows:
             where, start = f"line {start}", rows.line_num + 1
             if len(row) > len(names):
-                said = f"it has {len(row)} cells, and line 1 has {len(names)}"
-                yield Line(where, problem=said)
+                problem = f"it has {len(row)} cells, and line 1 has {len(names)}"
+                yield Line(where, problem=problem)
             else:
                 yield Line(where, dict(zip(names, row, strict=False)))
     except csv.Error as error:

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from muybridge.files.encodings import encoding_of
 from muybridge_protocol.emulator import InvalidScript
 from muybridge_protocol.emulator.text import read_answers
 from muybridge_protocol.records.json import InvalidJson, read_json
@@ -37,7 +38,7 @@ def load_answers(path: str | os.PathLike[str]) -> tuple[Any, ...]:
     """
     data = Path(path).read_bytes()
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidScript([f"line {line}: it is not UTF-8."]) from None

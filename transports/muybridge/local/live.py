@@ -80,9 +80,9 @@ class Live:
     def _feed(self, now: float) -> HttpResponse:
         tasks = self._emulator.newest(MOST_TASKS)
         # Settings are read from the request, which may be large: once, while a task is shown.
-        known, self._described = self._described, {}
+        described, self._described = self._described, {}
         for task in tasks:
-            self._described[task.id] = known.get(task.id) or _describe(task)
+            self._described[task.id] = described.get(task.id) or _describe(task)
         return json_response(
             {
                 "count": self._emulator.task_count,

@@ -188,8 +188,6 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         reason = (error.strerror or str(error)).partition(" (while")[0]
-        raise OSError(
-            error.errno,
-            f"cannot listen on {host} port {port}: {reason}. Give another port, or 0 for any "
-            "that is free",
-        ) from error
+        failure = OSError(error.errno, f"cannot listen on {host} port {port}: {reason}")
+        failure.add_note("port=0 takes any port that is free.")
+        raise failure from error

@@ -47,29 +47,29 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
             f"{shown(fields)} is not a mapping of fields: write the request as "
             f'{shown(family)}, {{"prompt": ..., ...}}. Nothing was sent.'
         )
-    known = find_family(family)
+    table = find_family(family)
     given = cast("Fields", fields)
-    extra, body, wrong = _by_wire(known, given)
+    extra, body, wrong = _by_wire(table, given)
     allow_inline = body.pop(_ALLOW_INLINE, None)
     if allow_inline is not None and not isinstance(allow_inline, bool):
         message = f"{shown(allow_inline)} is not a boolean"
         wrong.append(Problem(_ALLOW_INLINE, allow_inline, "type", message, "use True or False"))
 
     def name(wire: str) -> str:
-        python_name = known.python_name(wire)
+        python_name = table.python_name(wire)
         return python_name if python_name in given else wire
 
     body, wrong_files = with_files(
-        known, body, local_media, IN_FIELDS, allow_inline=allow_inline is True, name=name
+        table, body, local_media, IN_FIELDS, allow_inline=allow_inline is True, name=name
     )
-    report = known.check(body, extra=extra, own=any_link, name=name)
+    report = table.check(body, extra=extra, own=any_link, name=name)
     blamed = {problem.field for problem in wrong_files}
-    placed = with_places(known, report.problems)
+    placed = with_places(table, report.problems)
     others = [_in_mapping(one) for one in placed if one.field not in blamed]
     if wrong or wrong_files or others:
         problems = (*named(wrong_files, name), *others)
-        raise InvalidRequest(known.name, (*wrong, *with_loading(problems, known, IN_FIELDS, name)))
-    return parse(known, body, extra=extra)
+        raise InvalidRequest(table.name, (*wrong, *with_loading(problems, table, IN_FIELDS, name)))
+    return parse(table, body, extra=extra)
 
 
 def _in_mapping(problem: Problem) -> Problem:
@@ -89,12 +89,11 @@ def holds_files(fields: object) -> bool:
 
 def by_wire(family: Family, fields: Fields) -> tuple[dict[str, object], list[Problem]]:
     """Return *fields* as they are sent, by their names on the wire, and those given twice."""
-    wires = {field.name: field.wire for field in family.fields}
     body: dict[str, object] = {}
     given: dict[str, str] = {}
     doubled: list[Problem] = []
     for name, value in fields.items():
-        wire = wires.get(name, name)
+        wire = family.wire_name(name)
         if wire in body:
             message = f"is given twice, as {given[wire]} and {name}"
             doubled.append(Problem(wire, value, "alternatives", message, "give it once"))
@@ -107,14 +106,14 @@ def _by_wire(
     family: Family, fields: Fields
 ) -> tuple[Fields | None, dict[str, object], list[Problem]]:
     """Return the extra fields, the others by their names on the wire, and those given twice."""
-    known = {name for field in family.fields for name in (field.name, field.wire)}
+    names = {name for field in family.fields for name in (field.name, field.wire)}
     body, doubled = by_wire(
         family,
         {
             name: value
             for name, value in fields.items()
             # None stands for a field that is not set, as in a typed request.
-            if name != "extra" and not (value is None and name in known)
+            if name != "extra" and not (value is None and name in names)
         },
     )
     return cast("Fields | None", fields.get("extra")), body, doubled

@@ -100,7 +100,7 @@ def files_by_field(
     """
     line = "files={'image_urls': 'horse.png'}"
     check_type("files", files, Mapping, "a mapping of fields to files", line)
-    found: dict[str, Sequence[MediaFile]] = {}
+    by_field: dict[str, Sequence[MediaFile]] = {}
     fields = media_fields(family)
     for name, value in files.items():
         wire = next(
@@ -108,14 +108,14 @@ def files_by_field(
         )
         wire = next((alias.field for alias in family.aliases if alias.legacy == wire), wire)
         if wire not in fields:
-            known = ", ".join(fields) or "none"
-            raise ValueError(f"{name!r} is not a field of {family.name} for media ({known})")
+            names = ", ".join(fields) or "none"
+            raise ValueError(f"{name!r} is not a field of {family.name} for media ({names})")
         several = value if is_array(value) else (value,)
         for file in several:
             use = "a path or bytes, or a list of them"
             check_type(f"files[{name!r}]", file, (str, os.PathLike, bytes), use)
-        found[wire] = cast("Sequence[MediaFile]", several)
-    return found
+        by_field[wire] = cast("Sequence[MediaFile]", several)
+    return by_field
 
 
 async def _look(driver: Driver, calls: Calls, one: Reference, deadline: float) -> MediaFacts:

@@ -31,8 +31,8 @@ class FileSource:
         self.size: int = 0
 
     def __enter__(self) -> Self:
-        found = os.stat(self._path)  # noqa: PTH116  any path will do
-        if not stat.S_ISREG(found.st_mode):  # to open a pipe could block
+        status = os.stat(self._path)  # noqa: PTH116  any path will do
+        if not stat.S_ISREG(status.st_mode):  # to open a pipe could block
             raise OSError(errno.EINVAL, "not a regular file", os.fspath(self._path))
         self._file = open(self._path, "rb")  # noqa: PTH123  closed on leaving
         self.size = os.fstat(self._file.fileno()).st_size

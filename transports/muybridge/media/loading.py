@@ -17,7 +17,7 @@ from muybridge_protocol.media.inline import TYPED, InlineMedia, is_file
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import Remedy
 from muybridge_protocol.rules.files import FileForms
-from muybridge_protocol.rules.values import Naming, Problem, Text, is_array, shown
+from muybridge_protocol.rules.values import Naming, Problem, is_array, shown
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
@@ -54,6 +54,7 @@ def with_files(
     def loaded(wire: str, value: object) -> object:
         if is_array(value):
             return [loaded(wire, item) for item in value]
+        # The consent is for the whole request, also for files that were loaded before it was given.
         if isinstance(value, InlineMedia) and allow_inline:
             return InlineMedia(value.data, value.mime_type, name=value.name, allow_inline=True)
         file = file_in(value)
@@ -77,6 +78,7 @@ def with_files(
                 message = f"{shown(file)} is not a path, bytes or an open file"
                 accepted = line_for(file, "image") or accepted
         field = family.field(wire)
+        # Whatever is wrong with the file, no other file would do either.
         if field is not None and not field.takes_files:
             message = f"{shown(value)}: this field takes no files"
             accepted, remedies = "use a URL", ()
@@ -97,14 +99,14 @@ def _problem_of_name(
 ) -> Problem | None:
     """Return the problem of a text that names an existing file, as fields for media do."""
     field = family.field(wire)
-    if field is None or not any(isinstance(rule, Text) for rule in field.rules):
+    if field is None or not field.is_text:
         return None
     path = file_in(value)
     if not isinstance(value, str) or not isinstance(path, str | os.PathLike):
         return None
-    found = file_named(value, path)
-    problem = None if found is None else family.problem_of_text(wire, value, found)
-    if found is None or problem is None:
+    file = file_named(value, path)
+    problem = None if file is None else family.problem_of_text(wire, value, file)
+    if file is None or problem is None:
         return None
-    named = found._replace(path=value.removeprefix("@"))
+    named = file._replace(path=value.removeprefix("@"))
     return attrs.evolve(problem, accepted=family.instead_of_text(named, forms, name))

@@ -28,6 +28,7 @@ from muybridge_protocol.observations import (
     CallBegan,
     CallEnded,
     ExchangeFailed,
+    Expected,
     RequestSent,
     ResponseBegan,
     ResponseReceived,
@@ -72,7 +73,7 @@ def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
             return TASKS, logging.INFO
         case Polled(changed=changed):
             return TASKS, logging.INFO if changed else logging.DEBUG
-        case CallBegan():
+        case CallBegan() | Expected():
             return CALLS, logging.DEBUG
         case CallEnded(error=error):
             return CALLS, logging.INFO if error is None else logging.WARNING
@@ -91,6 +92,8 @@ def _line(found: dict[str, Fact]) -> str:
     match found:
         case {"event": "CallBegan"}:
             return "begins"
+        case {"event": "Expected", "usual": int() | float() as seconds}:
+            return f"such tasks usually take {shown_seconds(seconds)}"
         case {"event": "RequestSent", "method": method, "host": host, "port": port, "path": path}:
             again = ", once more" if found["resends"] else ""
             return f"{method} {found['scheme']}://{host}:{port}{path}, {found['size']} bytes{again}"

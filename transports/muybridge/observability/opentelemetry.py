@@ -1,13 +1,13 @@
-"""OpenTelemetry spans: one for each call, and below it one for each request.
+"""OpenTelemetry: a span for each call and each request (`Tracing`), and metrics (`Metrics`).
 
     pip install "muybridge[otel]"
 
-    client = Client(on_event=Tracing())
+    client = Client(on_event=Tracing(on_event=Metrics()))
 
 A call's span is a child of the span that is current when the call is made, or when its `run_all` or
-batch is started. Spans hold only facts that `facts` allows. No header is added to any request,
-because requests hold exactly what the service's specification says. Traces therefore do not
-continue inside the service.
+batch is started. Spans hold only facts that `facts` allows, and the tags of the purchase
+(`muybridge.tag.customer`). No header is added to any request, because requests hold exactly what
+the service's specification says. Traces therefore do not continue inside the service.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from muybridge.extras import missing_extra
 from muybridge.observability.facts import Fact, facts
-from muybridge.signals import ignoring_errors
+from muybridge.observability.semantics import PAID, Listener, generation, tags_of
 from muybridge.version import __version__
 from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
@@ -36,11 +37,7 @@ try:
     from opentelemetry import trace
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 except ModuleNotFoundError as _missing:
-    raise ModuleNotFoundError(
-        f"muybridge.observability.opentelemetry needs {_missing.name}: "
-        'pip install "muybridge[otel]"',
-        name=_missing.name,
-    ) from None
+    raise missing_extra(__name__, _missing.name or "", "otel") from None
 
 _CALL = {
     "call_kind": "muybridge.call.kind",
@@ -53,11 +50,17 @@ _CALL_ENDED = {
     **_CALL,
     "error": "error.type",
     "left": "muybridge.left",
+    "outcome": "muybridge.outcome",
     "status": "muybridge.task.status",
     "size": "muybridge.download.size",
     "prompt_tokens": "muybridge.tokens.prompt",
     "answer_tokens": "muybridge.tokens.answer",
     "total_tokens": "muybridge.tokens.total",
+}
+_GENERATED = {
+    "call_task_id": "gen_ai.response.id",
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "answer_tokens": "gen_ai.usage.output_tokens",
 }
 _REQUEST = {
     "method": "http.request.method",
@@ -91,7 +94,7 @@ class _Open:
     status: str | None = None
 
 
-class Tracing:
+class Tracing(Listener):
     """A listener that creates spans. Any number of clients can share one.
 
         Client(on_event=Tracing())
@@ -108,35 +111,17 @@ class Tracing:
         *,
         on_event: Callable[[AnyEvent], None] | None = None,
     ) -> None:
+        super().__init__(on_event)
         self._tracer = trace.get_tracer("muybridge", __version__, tracer_provider)
-        self._next = on_event
         self._open: dict[int, _Open] = {}
         self._guard = threading.Lock()
 
-    def __call__(self, event: AnyEvent) -> None:
-        """Record *event*, and pass it on to the other listener.
-
-        Raises:
-            BaseException: Whatever the other listener raises.
-        """
-        if event.call is not None:
-            with ignoring_errors():  # an error of a span processor must not end a call
-                self._record(event, event.call)
-        if self._next is None:
-            return
-        try:
-            self._next(event)
-        except BaseException as error:
-            if event.call is not None:
-                with ignoring_errors():  # the listener's error is the one to raise
-                    self._break_off(event, event.call, type(error).__name__)
-            raise
-
     def _record(self, event: AnyEvent, info: CallInfo) -> None:
         if isinstance(event, CallBegan):
-            span = self._tracer.start_span(
-                f"muybridge {info.kind}", attributes=_named(facts(event), _CALL)
-            )
+            attributes = {**_named(facts(event), _CALL), **tags_of(info)}
+            if info.kind in PAID:  # a wait is part of what a create has begun
+                attributes |= generation(info)
+            span = self._tracer.start_span(f"muybridge {info.kind}", attributes=attributes)
             with self._guard:
                 self._open[info.number] = _Open(span)
             return
@@ -205,6 +190,8 @@ def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None
 def _end_call(event: CallEnded, found: _Open) -> None:
     span, told = found.call, facts(event)
     span.set_attributes(_named(told, _CALL_ENDED))
+    if event.call.kind in PAID:
+        span.set_attributes(_named(told, _GENERATED))
     error = told.get("error")
     if error is not None:
         _note_exception(span, str(error))

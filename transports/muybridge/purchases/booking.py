@@ -34,9 +34,12 @@ from muybridge.drivers.notes import BrokenOff, interruption_of
 from muybridge.drivers.pauses import paused, seconds_awake_or_asleep
 from muybridge.drivers.runtime import Runtime
 from muybridge.purchases import open_store
+from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
+from muybridge.purchases.history import History
 from muybridge.purchases.items import Place
 from muybridge.purchases.store import Store
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
@@ -51,10 +54,15 @@ from muybridge_protocol.purchases import (
     Outcome,
     Purchase,
     State,
+    Tags,
     amounts_of,
     judged,
+    labels_of,
+    tags_in,
 )
+from muybridge_protocol.purchases.names import Dedupe
 from muybridge_protocol.records.json import read_object, readable
+from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 T = TypeVar("T")
@@ -76,7 +84,8 @@ class Books:
         budgets: What must not be exceeded.
         credentials: The client's.
         prices: What requests cost, or None if that is not known.
-        dedupe: Whether identical requests join.
+        dedupe: Whether identical requests join, and whether also across tags.
+        tags: The tags of every purchase, which were checked.
         account: Whose requests they are, or None for what the store makes of the key.
     """
 
@@ -87,11 +96,13 @@ class Books:
         credentials: Credentials,
         *,
         prices: PriceList | None = None,
-        dedupe: bool,
+        dedupe: Dedupe,
+        tags: Tags = NO_TAGS,
         account: str | None = None,
     ) -> None:
         self.prices = prices
-        self.dedupe: bool = dedupe
+        self.tags: Tags = tags
+        self.dedupe: Dedupe = dedupe
         self._owns_store = not isinstance(store, Store)
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
@@ -113,6 +124,7 @@ class Books:
         once: str | None = None,
         digest: str | None = None,
         if_held: TransportFailure | None = None,
+        tags: Tags = NO_TAGS,
     ) -> Booking | None:
         """Return what books *operation*, or None if it costs nothing.
 
@@ -122,10 +134,19 @@ class Books:
             once: The name under which it is paid for once, or None.
             digest: The digest of the request, or None without a name.
             if_held: The failure if another request has the name, or None to raise `NameHeld`.
+            tags: The purchase's tags besides the client's, which they may replace.
         """
         if not isinstance(operation, PaidOperation) or not operation.http_request.paid:
             return None
-        return Booking(self, operation, runtime, once=once, digest=digest, if_held=if_held)
+        return Booking(
+            self,
+            operation,
+            runtime,
+            once=once,
+            digest=digest,
+            if_held=if_held,
+            tags={**self.tags, **tags},
+        )
 
     def named(self, once: str, digest: str) -> Purchase | None:
         """Return the purchase that has the name *once*, or None if the name is free.
@@ -138,6 +159,23 @@ class Books:
         if found is not None and found.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
         return found
+
+    def history(self, task: str) -> History | None:
+        """Return how long tasks like *task* have taken, or None if the store does not know it."""
+        with suppress(StoreUnusable):  # whoever waits has no need of it
+            return self.store.history(self._credentials.fingerprint, task)
+        return None
+
+    def tags_of(self, task: str) -> Tags | None:
+        """Return the tags of the purchase of *task*, or None if the store does not know it.
+
+        Nothing is created, and a store that cannot be used knows nothing.
+        """
+        with suppress(StoreUnusable):
+            if self.store.database.exists():
+                found = self.store.bought(self.account, task)
+                return None if found is None else tags_in(found.tags)
+        return None
 
     def close(self) -> None:
         """Close the store, unless it was given as one."""
@@ -155,6 +193,7 @@ class Booking:
         once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
         if_held: The failure if another request has the name, or None to raise `NameHeld`.
+        tags: The purchase's tags.
     """
 
     def __init__(
@@ -166,6 +205,7 @@ class Booking:
         once: str | None = None,
         digest: str | None = None,
         if_held: TransportFailure | None = None,
+        tags: Tags,
     ) -> None:
         self._books = books
         self._runtime = runtime
@@ -173,6 +213,8 @@ class Booking:
         self._once = once
         self._digest = digest
         self._if_held = if_held
+        self.tags: Tags = tags
+        """The purchase's tags."""
         self.key: str = _fresh_key()
         """The key of the purchase of its current attempt, or of the next one before that."""
         self._is_used: bool = False
@@ -205,7 +247,11 @@ class Booking:
         except Exceeded as error:
             self.exceeded = error
             return TransportFailure(
-                phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
+                phase=Phase.CONNECT,
+                sent=False,
+                reason=Reason.OVER_BUDGET,
+                detail=str(error),
+                remedies=error.remedies,
             )
         except GeneratorExit:  # the coroutine is closed: nothing can be awaited
             raise
@@ -232,6 +278,12 @@ class Booking:
     def take(self, operation: Operation[Any]) -> None:
         """Take the operation after an exchange."""
         self._outcome = None if operation.settled is None else operation.settled.outcome
+        self.explain(self._outcome)
+
+    def explain(self, outcome: object) -> None:
+        """Tell whoever gets *outcome*, if it is ambiguous, how a person decides about it."""
+        if isinstance(outcome, CreateAmbiguous):
+            outcome.advice = (*outcome.advice, to_decide(self.key, self._books.store))
 
     def judge(self, came: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
         """Take the end of an exchange, as the operation judges it."""
@@ -302,6 +354,7 @@ class Booking:
             family=family,
             model=model,
             tier=tier,
+            tags=labels_of(self.tags),
             amounts=amounts,
             name=self._once,
             digest=self._digest,
@@ -316,6 +369,11 @@ class Booking:
 
 
 _UNDER_WAY: Final = CreateAmbiguous(reason="its response did not arrive")
+
+
+def to_decide(key: str, store: Store) -> Remedy:
+    """Return how a person decides about the purchase *key*, whose outcome nobody knows."""
+    return Remedy(kind=RemedyKind.DECIDE, purchase=key, store=place_in_commands(store.place))
 
 
 def _fresh_key() -> str:

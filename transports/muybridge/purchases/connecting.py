@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from muybridge.extras import missing_extra
 from muybridge.purchases.errors import StoreAway, StoreUnusable
 from muybridge_protocol.records.json import readable
 
@@ -15,10 +16,7 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as _missing:
-    raise ModuleNotFoundError(
-        'muybridge.purchases.postgres needs psycopg: pip install "muybridge[postgres]"',
-        name="psycopg",
-    ) from _missing
+    raise missing_extra("muybridge.purchases.postgres", "psycopg", "postgres") from _missing
 
 OLDEST: Final = 14
 SILENCE: Final = 30.0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from muybridge_protocol.errors import LocalError, MuybridgeError
 from muybridge_protocol.purchases import CannotDecide, Purchase
+from muybridge_protocol.remedies import Remedy
 
 
 class StoreUnusable(MuybridgeError):
@@ -47,11 +48,15 @@ class Exceeded(Exception):
 
     Args:
         message: The message.
+        remedies: What to do, as data.
         is_unknown: Whether that is because nobody knows how much this request needs.
     """
 
-    def __init__(self, message: str, *, is_unknown: bool = False) -> None:
+    def __init__(
+        self, message: str, remedies: tuple[Remedy, ...] = (), *, is_unknown: bool = False
+    ) -> None:
         super().__init__(message)
+        self.remedies: tuple[Remedy, ...] = remedies
         self.is_unknown: bool = is_unknown
 
 

@@ -16,12 +16,14 @@ from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import TWIN_UNDER_WAY
 from muybridge.purchases.booking import Booking
 from muybridge.purchases.once import name_of_identical, task_of
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.fleet import Fleet
 from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import Operation
-from muybridge_protocol.purchases import State
+from muybridge_protocol.purchases import State, Tags
+from muybridge_protocol.purchases.names import Dedupe
 from muybridge_protocol.records.tasks import Task
 
 _PAUSE: Final = 1.0
@@ -29,13 +31,15 @@ _PAUSE: Final = 1.0
 
 
 async def join(
-    driver: Driver, create: Operation[Any]
+    driver: Driver, create: Operation[Any], tags: Tags = NO_TAGS, *, dedupe: Dedupe = True
 ) -> Booking | Task | CreateAmbiguous | TransportFailure:
     """Return what books *create*, or else the outcome that an identical request has.
 
     Args:
         driver: The client's, with a store.
         create: The create whose turn it is.
+        tags: Its tags besides the client's.
+        dedupe: Whether it joins across tags.
 
     Returns:
         What books it, if it is to be sent; or the task; or the error, if another one may have been
@@ -46,11 +50,12 @@ async def join(
     """
     assert driver.books is not None  # noqa: S101  the store has the names
     assert isinstance(create, Create)  # noqa: S101  nothing else has one
-    name, digest = name_of_identical(create.request)
+    known = {**driver.books.tags, **tags}
+    name, digest = name_of_identical(create.request, known, dedupe=dedupe)
     found = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
     if found is None:
         booking = driver.books.booking(
-            create, driver.runtime, once=name, digest=digest, if_held=TWIN_UNDER_WAY
+            create, driver.runtime, once=name, digest=digest, if_held=TWIN_UNDER_WAY, tags=tags
         )
         assert booking is not None  # noqa: S101  a create is paid
         return booking

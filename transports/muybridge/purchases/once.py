@@ -8,14 +8,15 @@ from typing import Final
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import PaidNotes
-from muybridge.purchases.booking import Books
-from muybridge.purchases.environment import place_in_commands
+from muybridge.purchases.booking import Books, to_decide
 from muybridge.purchases.errors import NameHeld, OnceUnderWay
 from muybridge.purchases.store import Store
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
-from muybridge_protocol.purchases import Purchase, State
+from muybridge_protocol.purchases import Purchase, State, Tags, labels_of
+from muybridge_protocol.purchases.names import ACROSS_TAGS, ONCE, Dedupe, Identity
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
@@ -31,6 +32,7 @@ async def create_once(
     request: MediaRequest,
     once: str | None,
     notes: PaidNotes,
+    tags: Tags,
 ) -> Task:
     """Create a task, unless this name has one already, and return it.
 
@@ -43,6 +45,7 @@ async def create_once(
         request: What to generate.
         once: The name, or None for one that identical requests share.
         notes: Where to book the outcome before another Ctrl-C can arrive.
+        tags: The purchase's tags besides the client's.
 
     Raises:
         OnceTaken: The name belongs to another request.
@@ -53,16 +56,16 @@ async def create_once(
     """
     runtime = driver.runtime
     calls.create(request, now=runtime.now(), wall=runtime.wall())  # raises if it is not valid
-    name, digest = name_of_identical(request)
+    name, digest = name_of_identical(request, {**books.tags, **tags}, dedupe=books.dedupe)
     if once is not None:
-        name = f"once {once}"  # no two kinds of names are the same
+        name = f"{ONCE} {once}"  # no two kinds of names are the same
     deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
     while True:
         found = await runtime.in_thread(partial(books.named, name, digest))
         if found is None:
             create = calls.create(request, now=runtime.now(), wall=runtime.wall())
             try:
-                booking = books.booking(create, runtime, once=name, digest=digest)
+                booking = books.booking(create, runtime, once=name, digest=digest, tags=tags)
                 task = await driver.finish(create, notes, booking)
             except NameHeld:
                 continue  # somebody was faster
@@ -79,10 +82,20 @@ async def create_once(
         await runtime.sleep_until(runtime.now() + _PAUSE)
 
 
-def name_of_identical(request: MediaRequest) -> tuple[str, str]:
-    """Return the name that requests like *request* share in the store, and their digest."""
+def name_of_identical(
+    request: MediaRequest, tags: Tags = NO_TAGS, *, dedupe: Dedupe = True
+) -> tuple[str, str]:
+    """Return the name that requests like *request* share in the store, and their digest.
+
+    Args:
+        request: The request.
+        tags: All of its tags.
+        dedupe: Whether it joins across tags.
+    """
     digest = f"{request.family.name} {request.digest()}"
-    return f"same {digest}", digest
+    across = dedupe == ACROSS_TAGS
+    identity = Identity(digest) if across else Identity.of(digest, labels_of(tags))
+    return identity.name, digest
 
 
 def task_of(purchase: Purchase, store: Store) -> Task:
@@ -96,11 +109,8 @@ def task_of(purchase: Purchase, store: Store) -> Task:
         return Task.from_token(purchase.token)
     if purchase.state is State.ABANDONED:
         raise CreateAmbiguous(reason=_ABANDONED, candidate_id=purchase.candidate)
-    decide = Remedy(
-        kind=RemedyKind.DECIDE, purchase=purchase.key, store=place_in_commands(store.place)
-    )
     raise CreateAmbiguous(
         reason=str(purchase.reason),
         candidate_id=purchase.candidate,
-        advice=(decide,) if purchase.state is State.AMBIGUOUS else (),
+        advice=((to_decide(purchase.key, store),) if purchase.state is State.AMBIGUOUS else ()),
     )

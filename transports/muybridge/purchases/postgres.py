@@ -17,7 +17,12 @@ from itertools import islice
 from typing import Any, Final
 from weakref import WeakSet
 
-import psycopg
+from muybridge.extras import missing_extra
+
+try:
+    import psycopg
+except ImportError as _missing:
+    raise missing_extra("muybridge.purchases", "psycopg", "postgres") from _missing
 
 from muybridge.purchases.connecting import LIMITS, Connection, connect, is_away, named
 from muybridge.purchases.errors import StoreAway, StoreUnusable

@@ -80,6 +80,9 @@ CREATE TABLE muybridge_purchases (
     """
 CREATE INDEX muybridge_purchases_of_batches ON muybridge_purchases (batch, number)
     WHERE batch IS NOT NULL""",
+    """
+CREATE INDEX muybridge_identical ON muybridge_purchases (digest)
+    WHERE digest IS NOT NULL""",
     f"""
 CREATE UNIQUE INDEX muybridge_names ON muybridge_purchases (account, name)
     WHERE name IS NOT NULL AND state IN ({listed(NAMED)})""",
@@ -161,6 +164,13 @@ CREATE TABLE muybridge_limits (
     since {real},
     limits text NOT NULL,
     PRIMARY KEY (tag, period)
+)""",
+    """
+CREATE TABLE muybridge_durations (
+    tasks text NOT NULL,
+    place bigint NOT NULL,
+    seconds {real} NOT NULL,
+    PRIMARY KEY (tasks, place)
 )""",
     f"INSERT INTO muybridge_store (salt, version, pruned_before) VALUES (:salt, {VERSION}, 0)",
 )

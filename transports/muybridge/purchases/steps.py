@@ -7,12 +7,14 @@ Each step has its own verdict. It sees the steps before it, and one that fails c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
 import attrs
 
+from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import (
     Exceeded,
     Lost,
@@ -21,6 +23,7 @@ from muybridge.purchases.errors import (
     StoreUnusable,
     TaskTaken,
 )
+from muybridge.purchases.history import Duration, keep
 from muybridge.purchases.items import (
     Place,
     armed_item,
@@ -34,6 +37,7 @@ from muybridge.purchases.port import Conflict, Mark, Rows
 from muybridge.purchases.schema import COLUMNS, EVER, VERSION, listed
 from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.purchases import (
+    DAY,
     EVERYTHING,
     NAMED,
     NOTHING,
@@ -41,6 +45,7 @@ from muybridge_protocol.purchases import (
     Budget,
     CannotDecide,
     Item,
+    Measure,
     Order,
     Outcome,
     Purchase,
@@ -48,6 +53,7 @@ from muybridge_protocol.purchases import (
     State,
     StoredBudget,
     Sums,
+    TagMissing,
     concluded,
     contested,
     day_of,
@@ -61,9 +67,11 @@ from muybridge_protocol.purchases import (
     written_amounts,
     written_sums,
 )
+from muybridge_protocol.purchases.names import SAME, Identity
 from muybridge_protocol.purchases.purchase import called
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import Remedy, RemedyKind
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -144,7 +152,7 @@ class Moving:
 
 
 _NOT_SENT: Final = Outcome(state=State.RELEASED, reason="it was not sent")
-Step = Arming | News | Withdrawal | Decision | Moving
+Step = Arming | News | Withdrawal | Decision | Moving | Duration
 
 
 def alone(step: Step) -> frozenset[Hashable]:
@@ -170,6 +178,7 @@ class Transaction:
 
     def __init__(self, rows: Rows, place: str, salt: str | None, mark: Mark | None) -> None:
         self.rows = rows
+        self._place = place
         self._items: dict[str, tuple[Place, Item]] = {}
         found = rows.run(
             "SELECT salt, version, pruned_before, {now}, "
@@ -217,6 +226,7 @@ class Transaction:
         self._check_owners(armed, leases=leases)
         self._keep_within_budgets(armed, sums, limited)
         sums.write()
+        keep(self.rows, [one.step for one in members if isinstance(one.step, Duration)])
         new = [one.result for one in armed if one.error is None]
         return Mark(self.salt, new[-1].key, new[-1].armed_at) if new else None
 
@@ -491,39 +501,88 @@ class Transaction:
         self.rows.hold(
             [tag for tag in tags if tag in held], shared=[tag for tag in tags if tag not in held]
         )
-        limits = limits_of(self.rows, tags)
+        stored = limits_on(self.rows, tags)
+        concerned: list[_Concerned] = []
+        for one, _, purchase in new:
+            try:
+                found = [(it, it.tag_of(purchase.tags)) for it in stored]
+            except TagMissing as error:
+                self._take_back(one, _lacking(error.key))
+                concerned.append([])
+            else:
+                concerned.append([(it, tag) for it, tag in found if tag is not None])
+        limits = {tag for those in concerned for _, tag in those}
         limited.difference_update(tags)
         limited.update(limits)
         if not held.issuperset(limits):  # now we know
             raise Conflict
-        for one, step, purchase in new:
+        for (one, step, purchase), those in zip(new, concerned, strict=True):
             assert isinstance(step, Arming)  # noqa: S101  for type checkers
-            stored = [it for tag in purchase.counted_under for it in limits.get(tag, ())]
-            exceeded = self._exceeded(step, stored, sums)
+            if one.error is not None:
+                continue
+            exceeded = self._exceeded(step, those, sums)
             if exceeded is not None:
                 self._take_back(one, exceeded)
                 continue
-            counting = tuple(it.counted_under for it in stored if it.since is not None)
+            counting = tuple(it.label_of(tag) for it, tag in those if it.since is not None)
             if counting:
                 one.result = attrs.evolve(purchase, budgets=counting)
                 self._update(purchase, one.result)
             sums.count(None, one.result)
 
-    def _exceeded(
-        self, step: Arming, stored: Sequence[StoredBudget], sums: _Sums
-    ) -> Exceeded | None:
+    def _exceeded(self, step: Arming, stored: _Concerned, sums: _Sums) -> Exceeded | None:
         """Return which budget a step would exceed, or None."""
-        amounts = step.order.amounts
-        limits = [
-            (one.budget, one.counted_under, f". It is {one.called()} (`muybridge budget list`)")
-            for one in stored
+        theirs = [
+            (it.budget, it.label_of(tag), f". It is {it.called(tag)} (`muybridge budget list`)")
+            for it, tag in stored
         ]
-        for budget, tag, which in [*limits, *((it, EVERYTHING, "") for it in step.budgets)]:
-            spent = sums.spent(tag, budget, self.now)
-            if (told := budget.exceeded_by(amounts, spent)) is not None:
+        for budget, label, told in [*theirs, *((it, EVERYTHING, "") for it in step.budgets)]:
+            spent = sums.spent(label, budget, self.now)
+            unpriced: list[str] = []
+            unknown = partial(self._unknown, label, budget, unpriced)
+            if (reason := budget.exceeded_by(step.order.amounts, spent, unknown)) is not None:
+                remedies = [
+                    Remedy(
+                        kind=RemedyKind.PRICE, purchase=key, store=place_in_commands(self._place)
+                    )
+                    for key in unpriced[:1]
+                ]
+                amounts = step.order.amounts
                 is_unknown = any(amounts[one] is None for one in budget.limits)
-                return Exceeded(f"{told}{which}", is_unknown=is_unknown)
+                return Exceeded(f"{reason}{told}", tuple(remedies), is_unknown=is_unknown)
         return None
+
+    def _unknown(
+        self, label: str, budget: Budget, unpriced: list[str], measure: Measure
+    ) -> Iterator[str]:
+        """Yield what the purchases are called under *label* of which an amount is unknown.
+
+        The keys of those whose cost a person could give are added to *unpriced*.
+        """
+        first, last = budget.days(self.now) or (EVER, day_of(self.now))
+        found = self.rows.run(
+            f"{SELECT} WHERE amounts LIKE :unknown AND state <> 'released' "
+            "AND armed_at >= :first AND armed_at < :last ORDER BY armed_at, key",
+            unknown=f'%"{measure}": null%', first=first * DAY, last=(last + 1) * DAY,
+        )  # fmt: skip
+        for one in map(read, found):
+            if label in one.counted_under:
+                if measure is Measure.COST:
+                    unpriced.append(one.key)
+                yield called(one)
+
+
+_Concerned = list[tuple[StoredBudget, str]]
+"""The stored budgets that limit a purchase, each with that of its tags which it limits."""
+
+
+def _lacking(key: str) -> Exceeded:
+    """Return why a request without a tag is not sent."""
+    return Exceeded(
+        f"a stored budget holds for each value of the tag {key!r}, and the request has no such "
+        "tag (`muybridge budget list`)",
+        (Remedy(kind=RemedyKind.TAG, option=key),),
+    )
 
 
 class _Sums:
@@ -693,6 +752,26 @@ def named(rows: Rows, account: str, name: str) -> Purchase | None:
     return read(found[0]) if found else None
 
 
+def twin(rows: Rows, account: str, name: str) -> Purchase | None:
+    """Return the purchase that an identical request joins under another name than its own.
+
+    Those that join across tags, and those that do not, have different names.
+    """
+    identity = Identity.in_name(name)
+    if identity is None:
+        return None
+    if identity.tags is not None:
+        found = named(rows, account, Identity(identity.digest).name)
+        same = None if found is None else Identity.of(identity.digest, found.tags)
+        return found if same == identity else None
+    rest = rows.run(
+        f"{SELECT} WHERE account = :account AND digest = :digest AND digest IS NOT NULL "
+        f"AND state IN ({listed(NAMED)}) AND substr(name, 1, {len(SAME) + 1}) = '{SAME} ' "
+        "ORDER BY armed_at, key LIMIT 1", account=account, digest=identity.digest,
+    )  # fmt: skip
+    return read(rest[0]) if rest else None
+
+
 SELECT_LIMITS: Final = "SELECT tag, counted_under, since, limits FROM muybridge_limits"
 
 
@@ -717,6 +796,16 @@ def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, list[StoredBudget]]:
     for one in map(read_limits, found):
         limits.setdefault(one.tag, []).append(one)
     return limits
+
+
+def limits_on(rows: Rows, tags: Sequence[str]) -> list[StoredBudget]:
+    """Return the stored budgets of *tags*, and those of keys, which concern every purchase."""
+    names = {f"tag{n}": tag for n, tag in enumerate(tags)}
+    found = rows.run(
+        f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) OR replace(tag, '=', '') = tag "
+        "ORDER BY tag, period", **names,
+    )  # fmt: skip
+    return [*map(read_limits, found)]
 
 
 def sums_of(rows: Rows, tag: str, first: int, last: int) -> list[str]:

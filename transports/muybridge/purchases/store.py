@@ -17,6 +17,7 @@ from weakref import WeakSet
 import attrs
 
 from muybridge.purchases.errors import Lost, NoneDecided, StillSending, StoreUnusable
+from muybridge.purchases.history import Duration, History, find_history
 from muybridge.purchases.items import (
     SELECT_ITEMS,
     Place,
@@ -52,12 +53,14 @@ from muybridge.purchases.steps import (
     Withdrawal,
     alone,
     find_all,
+    indexed,
     limits_of,
     named,
     of_version,
     read,
     read_limits,
     sums_of,
+    twin,
 )
 from muybridge_protocol.purchases import (
     AFTER_CHOICE,
@@ -82,6 +85,7 @@ from muybridge_protocol.purchases import (
     all_countable,
     decided,
     followed,
+    is_key,
     priced,
     read_sums,
     totals,
@@ -450,15 +454,32 @@ class Store:
     def named(self, account: str, name: str) -> Purchase | None:
         """Return the purchase that has a name, or None. One that nobody sends is ambiguous.
 
+        If it is the name of identical requests, that is every purchase that these join.
+
         Raises:
             StoreUnusable: The store cannot be read or written.
         """
         self.record_late()
         with self.reading() as rows:
-            found = None if rows is None else named(rows, account, name)
+            found = None
+            if rows is not None:
+                found = named(rows, account, name) or twin(rows, account, name)
         if found is not None and found.state is State.ARMED and self.sweep():
             return self.named(account, name)
         return found
+
+    def bought(self, account: str, task: str) -> Purchase | None:
+        """Return the purchase that has a task, or None.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self.reading() as rows:
+            found = [] if rows is None else rows.run(
+                f"{SELECT} WHERE account = :account AND task = :task",
+                account=account, task=indexed(task),
+            )  # fmt: skip
+        return read(found[0]) if found else None
 
     def purchases(self, *states: State) -> Iterator[Purchase]:
         """Yield the purchases in *states*, or all of them, from the oldest on, a page at a time.
@@ -485,6 +506,27 @@ class Store:
             page = [read(row) for row in found]
             yield from page
             last = (page[-1].armed_at, page[-1].key)
+
+    # How long tasks take
+
+    def history(self, digest: Callable[[bytes], str], task: str) -> History | None:
+        """Return how long tasks like *task* have taken, or None if no purchase has this task.
+
+        Args:
+            digest: Returns the account, as for `account`.
+            task: The task's id.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self.reading() as rows:
+            if rows is None:
+                return None
+            return find_history(rows, digest(str(self._salt).encode()), indexed(task))
+
+    def note_duration(self, history: History, seconds: float) -> None:
+        """Note how long a task has taken. The next use of this object records it."""
+        self._late[Duration(history.tasks, seconds)] = None
 
     # Owners
 
@@ -885,19 +927,20 @@ class Store:
         The tag may have a budget for this period already. Its other limits stay as they are.
 
         Args:
-            tag: The tag, or `EVERYTHING`.
+            tag: The tag, or `EVERYTHING`; or a key alone, for each of its values separately. Then
+                every purchase needs a tag with this key.
             budget: The limits.
             from_now: Whether only what is armed from now on counts, and not what was spent before;
                 or None to leave that as it is. A new budget counts what was before.
 
         Raises:
-            ValueError: The tag is not printable, or too long, or there is no limit.
+            ValueError: The tag cannot be used, or there is no limit.
             StoreUnusable: The store cannot be written.
         """
         after = StoredBudget(tag=tag, budget=budget, counted_under=tag)
         with self.transaction() as turn:
             # Whoever counts under this tag, and has not seen the limit, ends first.
-            turn.rows.hold([tag])
+            turn.rows.hold([EVERYTHING if is_key(tag) else tag])
             before = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), budget.per)
             if before is not None:
                 limits = {str(one): it for one, it in before.budget.limits.items()}
@@ -931,7 +974,7 @@ class Store:
         if not self.database.exists():  # who lifts a limit creates no store
             raise LookupError(tag)
         with self.transaction() as turn:
-            turn.rows.hold([tag])
+            turn.rows.hold([EVERYTHING if is_key(tag) else tag])
             found = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
             if found is None:
                 raise LookupError(tag)
@@ -963,6 +1006,29 @@ class Store:
             if budget is not None:
                 days = budget.days(float(rows.run("SELECT {now}")[0][0]))
             return totals(read_sums(sums_of(rows, tag, *(days or (EVER, EVER)))))
+
+    def spent_of_key(self, stored: StoredBudget) -> dict[str, Amounts]:
+        """Return what counts as spent of a budget for a key, by tag.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        begin = stored.label_of(f"{stored.tag}=")
+        with self.reading() as rows:
+            if rows is None:
+                return {}
+            now = float(rows.run("SELECT {now}")[0][0])
+            first, last = stored.budget.days(now) or (EVER, EVER)
+            found = rows.run(
+                "SELECT tag, sums FROM muybridge_spent WHERE substr(tag, 1, :length) = :begin "
+                "AND day BETWEEN :first AND :last ORDER BY tag",
+                length=len(begin), begin=begin, first=first, last=last,
+            )  # fmt: skip
+        sums: dict[str, list[str]] = {}
+        for label, text in found:
+            value = str(label)[len(begin) :]
+            sums.setdefault(f"{stored.tag}={value}", []).append(str(text))
+        return {tag: totals(read_sums(texts)) for tag, texts in sums.items()}
 
     def pruned_spent(self, key: str | None = None) -> dict[tuple[str, int], Sums]:
         """Return what was spent on days of which purchases were removed, by tag and day.

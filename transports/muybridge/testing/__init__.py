@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         AsyncFakeTransport,
         FakeTransport,
         broken_off,
-        json_reply,
-        lost_reply,
+        json_response,
+        lost_response,
         not_sent,
     )
     from muybridge.testing.scripted_server import Peer, ScriptedServer
@@ -35,8 +35,8 @@ __all__ = [
     "SkippingClock",
     "VirtualClock",
     "broken_off",
-    "json_reply",
-    "lost_reply",
+    "json_response",
+    "lost_response",
     "not_sent",
 ]
 _LAZY: Final = LazyNames(
@@ -44,7 +44,7 @@ _LAZY: Final = LazyNames(
     {
         "muybridge.testing.clock": Home("SkippingClock VirtualClock"),
         "muybridge.testing.fake_transport": Home(
-            "AsyncFakeTransport FakeTransport broken_off json_reply lost_reply not_sent"
+            "AsyncFakeTransport FakeTransport broken_off json_response lost_response not_sent"
         ),
         "muybridge.testing.scripted_server": Home("Peer ScriptedServer"),
     },

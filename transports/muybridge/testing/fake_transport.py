@@ -1,6 +1,6 @@
 """Transports without a network: they answer from a script and record the requests.
 
-transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}), lost_reply())
+transport = FakeTransport(json_response({"id": "task-1", "status": "queued"}), lost_response())
 client = Client("key", "https://service.test", transport=transport, clock=VirtualClock())
 """
 
@@ -64,7 +64,7 @@ class Sent:
     authorization: str | None = attrs.field(repr=False)
 
 
-def json_reply(record: object, status: int = 200, **headers: str) -> HttpResponse:
+def json_response(record: object, status: int = 200, **headers: str) -> HttpResponse:
     """Return a response with *record* as its body.
 
     Args:
@@ -84,7 +84,7 @@ def not_sent(reason: Reason = Reason.REFUSED) -> TransportFailure:
     return TransportFailure(phase=phase, sent=False, reason=reason, detail="scripted")
 
 
-def lost_reply(reason: Reason = Reason.RESET, *, bytes_sent: int = 200) -> TransportFailure:
+def lost_response(reason: Reason = Reason.RESET, *, bytes_sent: int = 200) -> TransportFailure:
     """Return a failure after the request went out: nobody knows whether it was accepted."""
     return TransportFailure(
         phase=Phase.HEAD, sent=True, reason=reason, bytes_sent=bytes_sent, detail="scripted"
@@ -171,14 +171,14 @@ class FakeTransport(_Scripted):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> FakeReply:
+    ) -> FakeResponse:
         """Answer *request* on entering the context.
 
         Raises:
             TransportError: On entering, if the script says so.
             AssertionError: On entering, if the script has no more answers.
         """
-        return FakeReply(self._answer, Sent(request, timeout, authorization))
+        return FakeResponse(self._answer, Sent(request, timeout, authorization))
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -199,7 +199,7 @@ class AsyncFakeTransport(_Scripted):
         *,
         timeout: float,  # noqa: ASYNC109  # nothing here takes time
         authorization: str | None = None,
-    ) -> AsyncGenerator[AsyncFakeReply]:
+    ) -> AsyncGenerator[AsyncFakeResponse]:
         """Answer *request* on entering the context.
 
         Raises:
@@ -210,14 +210,14 @@ class AsyncFakeTransport(_Scripted):
         import trio
 
         await trio.lowlevel.checkpoint()
-        with FakeReply(self._answer, Sent(request, timeout, authorization)) as reply:
-            yield AsyncFakeReply(reply)
+        with FakeResponse(self._answer, Sent(request, timeout, authorization)) as response:
+            yield AsyncFakeResponse(response)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
 
 
-class FakeReply:
+class FakeResponse:
     """One exchange of a `FakeTransport`."""
 
     def __init__(self, answer: Callable[[Sent], Answer], sent: Sent) -> None:
@@ -273,17 +273,17 @@ class FakeReply:
         return _PIECE
 
 
-class AsyncFakeReply:
+class AsyncFakeResponse:
     """One exchange of an `AsyncFakeTransport`."""
 
-    def __init__(self, reply: FakeReply) -> None:
-        self._reply = reply
+    def __init__(self, response: FakeResponse) -> None:
+        self._response = response
         self._pieces: Iterator[bytes] = iter(())
 
     @property
     def head(self) -> HttpHead:
         """The status line and headers."""
-        return self._reply.head
+        return self._response.head
 
     def pieces(self) -> AsyncIterator[bytes]:
         """Return an iterator over the body, at most 64 KiB at a time.
@@ -292,7 +292,7 @@ class AsyncFakeReply:
             TransportError: While iterating: the script interrupts it, or it exceeds the request's
                 limit.
         """
-        self._pieces = self._reply.pieces()
+        self._pieces = self._response.pieces()
         return self
 
     def __aiter__(self) -> Self:

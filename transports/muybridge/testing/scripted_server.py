@@ -78,7 +78,7 @@ class Peer:
         self._unread += data
 
     def send(self, data: bytes) -> None:
-        """Send *data*."""
+        """Send *data*, and keep what fits of it for the test to compare."""
         self.sent += data[: max(0, _SENT_KEPT - len(self.sent))]
         self.sock.sendall(data)
 
@@ -252,7 +252,7 @@ def send(data: bytes) -> Step:
     return step
 
 
-def reply_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
+def response_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
     """Return a whole response; underscores in the names of *headers* become hyphens."""
     fields = {"content_length": str(len(body))} | headers
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
@@ -261,12 +261,12 @@ def reply_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes
 
 def reply(status: int = 200, body: bytes = b"{}", **headers: str) -> Step:
     """Return a step that sends a whole response."""
-    return send(reply_bytes(status, body, **headers))
+    return send(response_bytes(status, body, **headers))
 
 
 def serve(status: int = 200, body: bytes = b"{}", **headers: str) -> Step:
     """Return a script that answers every request of a connection in the same way."""
-    data = reply_bytes(status, body, **headers)
+    data = response_bytes(status, body, **headers)
 
     def script(peer: Peer) -> None:
         while True:
@@ -289,20 +289,20 @@ def in_turn(*scripts: Script) -> Step:
             step(peer)
 
     *first, last = map(in_words, scripts)
-    told = [f"for connection {number}: {words}" for number, words in enumerate(first, 1)]
-    script.__doc__ = "Do " + "; ".join([*told, f"for each that follows: {last}"])
+    descriptions = [f"for connection {number}: {words}" for number, words in enumerate(first, 1)]
+    script.__doc__ = "Do " + "; ".join([*descriptions, f"for each that follows: {last}"])
     return script
 
 
 def in_words(script: Script) -> str:
     """Return what *script* does to a connection, in the words of its steps' docstrings."""
     if callable(script):
-        said = (script.__doc__ or "Do something.").strip().partition("\n")[0].removesuffix(".")
-        return said[:1].lower() + said[1:]
-    told = [in_words(step) for step in script]
+        sentence = (script.__doc__ or "Do something.").strip().partition("\n")[0].removesuffix(".")
+        return sentence[:1].lower() + sentence[1:]
+    descriptions = [in_words(step) for step in script]
     if not script or script[-1] not in (hang, reset, Peer.hang, Peer.reset):
-        told.append("close the connection")
-    return ", ".join(told)
+        descriptions.append("close the connection")
+    return ", ".join(descriptions)
 
 
 def _shown(data: bytes) -> str:

@@ -21,7 +21,14 @@ from muybridge.purchases.consent import check_consent
 from muybridge.purchases.errors import NoneDecided
 from muybridge.purchases.store import Choosing, Store
 from muybridge.verbs.spending import sweep, time_of
-from muybridge_protocol.purchases import CannotDecide, Choice, Purchase, State, countable
+from muybridge_protocol.purchases import (
+    CannotDecide,
+    Choice,
+    Measure,
+    Purchase,
+    State,
+    countable,
+)
 from muybridge_protocol.records.tasks import as_task
 
 COLUMNS: Final = (
@@ -61,6 +68,17 @@ def undecided(store: Store) -> tuple[Purchase, ...]:
     """
     sweep(store)
     return tuple(store.purchases(State.AMBIGUOUS))
+
+
+def unpriced(store: Store) -> tuple[Purchase, ...]:
+    """Return the purchases that count as spent and whose cost is unknown, from the oldest on.
+
+    Raises:
+        StoreUnusable: The store cannot be read.
+    """
+    sweep(store)
+    found = (one for one in store.purchases() if one.is_spent)
+    return tuple(one for one in found if one.amounts[Measure.COST] is None)
 
 
 def find(store: Store, key: str) -> Purchase:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import attrs
 
 from muybridge.batch.items.reading import LINES, NO_ITEM, WrongItem, located, parsed
+from muybridge.files.encodings import UTF_8, encoding_of_file
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.json import JsonObject, as_object
 from muybridge_protocol.rules.media import MediaReport
@@ -61,7 +62,7 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
         LocalError: The file cannot be read any further.
     """
     path = path_of(file)
-    if path is not None and path.suffix.lower() not in LINES:
+    if path is not None and (path.suffix.lower() not in LINES or encoding_of_file(path) != UTF_8):
         for where, value in located(path):
             kind, _, number = where.rpartition(" ")
             yield ({kind: int(number)} if number.isdigit() else {}), value

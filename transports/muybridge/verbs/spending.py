@@ -20,6 +20,7 @@ from muybridge_protocol.estimates import Sum
 from muybridge_protocol.purchases import (
     DAY,
     EVERYTHING,
+    GROUPS,
     NOTHING,
     Amounts,
     Measure,
@@ -28,11 +29,12 @@ from muybridge_protocol.purchases import (
     StoredBudget,
     Sums,
     day_of,
+    is_key,
     plus,
 )
 from muybridge_protocol.records.convert import attributes
 
-BY: Final = ("day", "family", "model")
+BY: Final = GROUPS
 """What spending is grouped by, unless something else is asked for. A tag's key is possible, too."""
 
 
@@ -81,11 +83,12 @@ class Usage:
 
     Args:
         stored: The budget.
-        spent: What counts as spent in its current period.
+        spent: What counts as spent in its current period, by what it limits: its tag, or if it is
+            for a key, each tag with this key under which something was spent.
     """
 
     stored: StoredBudget
-    spent: Amounts
+    spent: Mapping[str, Amounts]
 
 
 def spent(store: Store, by: Sequence[str] = BY) -> Spending:
@@ -154,7 +157,10 @@ def use_of(store: Store, stored: StoredBudget) -> Usage:
     Raises:
         StoreUnusable: The store cannot be read.
     """
-    return Usage(stored=stored, spent=store.spent(stored.counted_under, stored.budget))
+    if is_key(stored.tag):
+        return Usage(stored=stored, spent=store.spent_of_key(stored))
+    spent = store.spent(stored.counted_under, stored.budget)
+    return Usage(stored=stored, spent={stored.tag: spent})
 
 
 def time_of(wall: float) -> str:
@@ -202,8 +208,8 @@ def _tags_of(purchase: Purchase, key: str) -> Iterable[str]:
 
 
 def _labels(by: Sequence[str], known: Mapping[str, str | None], tag: str) -> tuple[str | None, ...]:
-    _, is_valued, value = tag.partition("=")
-    return tuple(known[one] if one in BY else value if is_valued else tag for one in by)
+    value = tag.partition("=")[2]
+    return tuple(known[one] if one in BY else value for one in by)
 
 
 def _shown(day: int) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import attrs
-
 from muybridge.batch.items.reading import ItemFields, WrongItem, read_fields, told_all
 from muybridge.verbs.request_files import EMPTY, Verdict, folder_of, items, path_of
 from muybridge_protocol.errors import IgnoredSetting
@@ -36,9 +34,10 @@ def validate(
         LocalError: The file cannot be read any further.
     """
     empty = True
+    folder = folder_of(file)
     for place, item in items(file):
         empty = False
-        yield _verdict(place, item, client, folder_of(file), own)
+        yield _verdict(place, item, client, folder, own)
     if empty and path_of(file) is not None:
         yield EMPTY
 
@@ -54,10 +53,12 @@ def _verdict(
         return Verdict.of(place, item, wrong.problems)
     report = fields.family.check(fields.body, extra=fields.extra, own=own)
     problems = report.problems or problems_of_files(fields.family, fields.body)
-    return attrs.evolve(
-        Verdict.of(place, item, told_all(problems, fields.family, folder)),
-        warnings=tuple((notice.field, notice.message) for notice in report.notices),
-        media=None if problems or client is None else _check_media(client, fields),
+    return Verdict(
+        place,
+        fields.family.name,
+        tuple(told_all(problems, fields.family, folder)) if problems else (),
+        tuple((notice.field, notice.message) for notice in report.notices),
+        None if problems or client is None else _check_media(client, fields),
     )
 
 

@@ -82,9 +82,9 @@ def refuse_to_show_key(origin: Origin, authorization: str | None, *remedies: Rem
         Fault: The proxy would read the key.
     """
     if authorization is not None and origin.scheme == "http":
-        said = "over plain http the proxy would read the key"
+        detail = "over plain http the proxy would read the key"
         usual = (Remedy(kind=RemedyKind.USE_HTTPS),)
-        raise Fault(Reason.REFUSED_HERE, said, remedies or usual)
+        raise Fault(Reason.REFUSED_HERE, detail, remedies or usual)
 
 
 def check_fields(fields: Headers, authorization: str | None) -> None:

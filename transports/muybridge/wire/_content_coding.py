@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from muybridge.wire.exchange import PIECE, Fault
-from muybridge_protocol.http import HttpHead, Reason
+from muybridge_protocol.http import Reason, content_codings
 
 _ZLIB, _RAW_DEFLATE, _GZIP = 15, -15, 31
 
@@ -24,11 +24,11 @@ class Inflation:
         self._decoder: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # no other name
 
     @classmethod
-    def of(cls, head: HttpHead, *, paid: bool) -> Inflation | None:
+    def of(cls, labels: Sequence[str], *, paid: bool) -> Inflation | None:
         """Return a decoder for the body of a response, or None if it is not coded.
 
         Args:
-            head: The head of the response.
+            labels: The items of its `Content-Encoding`, in lower case.
             paid: Whether it is the response to a paid request.
 
         Raises:
@@ -36,12 +36,13 @@ class Inflation:
                 it came, because it may name a task. Otherwise, only reading the body fails: whoever
                 reads the head may do without it.
         """
-        if not head.codings:
+        codings = content_codings(labels) if labels else ()
+        if not codings:
             return None
-        made = cls(head.codings)
-        if paid and not made._decodable:
+        inflation = cls(codings)
+        if paid and not inflation._decodable:
             raise _undecodable()
-        return made
+        return inflation
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Decode *piece*, the next of the body; yield at most `PIECE` bytes at a time.

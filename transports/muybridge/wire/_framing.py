@@ -8,6 +8,7 @@ refused here, as llhttp does.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 
 import attrs
@@ -17,7 +18,7 @@ from muybridge_protocol.http import HttpHead, Reason
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _BODILESS = (204, 304)
-_LISTED = ("connection", "content-length", "transfer-encoding")
+_LISTED = ("connection", "content-encoding", "content-length", "transfer-encoding")
 
 Listed = Mapping[str, list[str]]
 """The items of each header that tells how to read a response, by its name, all in lower case."""
@@ -67,8 +68,8 @@ class Framing:
 
 def listed(head: HttpHead) -> Listed:
     """Return the items of the headers that tell how to read a response, in lower case."""
-    items: dict[str, list[str]] = {name: [] for name in _LISTED}
+    items: defaultdict[str, list[str]] = defaultdict(list)
     for field, value in head.headers:
-        if (name := field.lower()) in items:
-            items[name] += [item.strip().lower() for item in value.split(",")]
+        if (name := field.lower()) in _LISTED:
+            items[name] += map(str.strip, value.lower().split(","))
     return items

@@ -93,13 +93,13 @@ def _package_below(traceback: TracebackType | None) -> str:
 
 def _chain(error: BaseException, end: BaseException | None) -> list[BaseException]:
     """Return *error* and the exceptions that it was raised from or wraps, up to *end*."""
-    found: list[BaseException] = []
+    chain: list[BaseException] = []
     left = [error]
     while left:
         one = left.pop()
-        if one is end or any(one is known for known in found):
+        if one is end or any(one is earlier for earlier in chain):
             continue
-        found.append(one)
+        chain.append(one)
         wrapped = (one.__cause__, one.__context__, *one.args)
         left += [inner for inner in wrapped if isinstance(inner, BaseException)]
-    return found
+    return chain

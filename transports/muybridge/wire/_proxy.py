@@ -64,7 +64,7 @@ class Proxy:
         return () if self.authorization is None else (("Proxy-Authorization", self.authorization),)
 
 
-class TunnelReply:
+class TunnelResponse:
     """The proxy's response, piece by piece."""
 
     def __init__(self) -> None:
@@ -77,17 +77,21 @@ class TunnelReply:
             Fault: The proxy refused, or its response is invalid.
         """
         if not piece:
-            raise Fault(Reason.CLOSED, "the proxy closed the connection")
+            raise _fault(Reason.CLOSED, "closed the connection")
         self._head += piece
         if len(self._head) > _HEAD_LIMIT:
-            raise Fault(Reason.MALFORMED, "the proxy's response is too long")
+            raise _fault(Reason.MALFORMED, "answered CONNECT with too long a head")
         _, blank_line, behind = self._head.partition(b"\r\n\r\n")
         if not blank_line:
             return False
         status = _STATUS.match(self._head)
         if status is None or (status[1].startswith(b"2") and behind):
-            raise Fault(Reason.MALFORMED, "the proxy's response to CONNECT is invalid")
+            raise _fault(Reason.MALFORMED, "answered CONNECT with an invalid head")
         if not status[1].startswith(b"2"):
             code = status[1].decode()
-            raise Fault(Reason.PROXY_REFUSED, f"the proxy answered CONNECT with status {code}")
+            raise _fault(Reason.PROXY_REFUSED, f"answered CONNECT with status {code}")
         return True
+
+
+def _fault(reason: Reason, detail: str) -> Fault:
+    return Fault(reason, detail, by_proxy=True)

@@ -14,7 +14,7 @@ from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
 
 
-class AsyncStreamedReply(Protocol):
+class AsyncStreamedResponse(Protocol):
     """A response whose head has arrived and whose body is still to be read."""
 
     @property
@@ -45,7 +45,7 @@ class AsyncTransport(Protocol):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AbstractAsyncContextManager[AsyncStreamedReply]:
+    ) -> AbstractAsyncContextManager[AsyncStreamedResponse]:
         """Send *request* and return its response; leaving the context ends the exchange.
 
         Args:
@@ -65,14 +65,14 @@ class AsyncTransport(Protocol):
         ...
 
 
-async def beginning(reply: AsyncStreamedReply) -> bytes:
+async def beginning(response: AsyncStreamedResponse) -> bytes:
     """Return the first 64 KiB of the body, or all of it if it is shorter.
 
     Raises:
         TransportError: It ended early or could not be read.
     """
     body = bytearray()
-    async for piece in reply.pieces():
+    async for piece in response.pieces():
         body += piece
         if len(body) >= PARTIAL_LIMIT:
             break
@@ -102,7 +102,7 @@ async def exchange(
 
 
 async def whole(
-    stream: AbstractAsyncContextManager[AsyncStreamedReply], *, paid: bool
+    stream: AbstractAsyncContextManager[AsyncStreamedResponse], *, paid: bool
 ) -> HttpResponse:
     """Enter *stream*, which a transport returned, and read the whole response.
 
@@ -113,13 +113,14 @@ async def whole(
     Raises:
         TransportError: The response did not arrive whole; its failure keeps what had arrived.
     """
-    async with stream as reply:
+    async with stream as response:
         body = BytesIO()
         try:
-            async for piece in reply.pieces():
+            async for piece in response.pieces():
                 body.write(piece)
         except TransportError as error:
             if paid:
                 error.keep(body.getvalue())
             raise
-        return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())
+        head = response.head
+        return HttpResponse(head.status, head.headers, body.getvalue())

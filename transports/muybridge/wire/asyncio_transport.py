@@ -170,7 +170,7 @@ class AsyncioLoop:
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> AsyncioStream:
-        """Connect to *address*."""
+        """Open a connection to *address*, which reports how many bytes it has sent."""
         return await AsyncioStream.connect(self, address, seconds, late)
 
 

@@ -1,8 +1,8 @@
 """Building blocks for your own transport, for the parts that are easy to get wrong.
 
-An `Exchange` is the record of one exchange, `Reply` or `AsyncReply` the context that a transport
-returns, and `fields_of` returns the header fields to send. `docs/write-a-transport.md` shows them
-in use.
+An `Exchange` is the record of one exchange, `Response` or `AsyncResponse` the context that a
+transport returns, and `fields_of` returns the header fields to send. `docs/write-a-transport.md`
+shows them in use.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from muybridge.wire.http1.byte_streams import EventLoop, LibraryLoop
 from muybridge.wire.http1.connections import checked_addresses
 from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.second_response import refuse_second_response
-from muybridge.wire.replies import AsyncFace, BaseReply, BlockingFace, left_early, run
+from muybridge.wire.responses import AsyncFace, BaseResponse, BlockingFace, left_early, run
 from muybridge_protocol.http import HttpHead, HttpRequest
 from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # re-exported
 
 __all__ = [
     "PIECE",
-    "AsyncReply",
+    "AsyncResponse",
     "Exchange",
     "Fault",
     "Opened",
     "Origin",
     "Reason",
-    "Reply",
+    "Response",
     "ResponseReader",
     "addresses_of",
     "checked_proxy",
@@ -73,12 +73,12 @@ class Opened:
     Args:
         head: Its status and headers.
         pieces: The body as it was transferred: without chunk framing, with its content coding.
-            For an `AsyncReply`, it is an async iterator. If that is a generator, it must not wait
-            for anything when it is closed.
+            For an `AsyncResponse`, it is an async iterator. If that is a generator, it must not
+            wait for anything when it is closed.
         close: Ends the exchange at once, and waits for nothing. The connection returns to its pool
             if the whole body was read, and is closed otherwise.
         delimited: Whether *pieces* raises if the body is not as long as its headers say. Otherwise
-            `Reply` and `AsyncReply` check this.
+            `Response` and `AsyncResponse` check this.
     """
 
     head: HttpHead
@@ -106,9 +106,10 @@ class Body:
         self._is_chunked = False
         self._decoded: Iterator[bytes] = iter(())
         request, head, exchange.status = exchange.request, opened.head, opened.head.status
-        self._inflation = Inflation.of(head, paid=request.paid)
+        items = listed(head)
+        self._inflation = Inflation.of(items["content-encoding"], paid=request.paid)
         if not opened.delimited:
-            framing = Framing.of(request.method, head.status, listed(head))
+            framing = Framing.of(request.method, head.status, items)
             self._missing = None if framing.bodiless else framing.length
             self._is_chunked = framing.chunked
         exchange.take_head(head.status)
@@ -149,7 +150,7 @@ class Body:
             self._inflation.end()
 
 
-class _LibraryReply(BaseReply):
+class _LibraryResponse(BaseResponse):
     """An exchange that the HTTP library of a transport performs.
 
     Args:
@@ -207,7 +208,7 @@ class _LibraryReply(BaseReply):
         """Return the next piece of the body as it was transferred, or None at its end."""
 
 
-class Reply(BlockingFace, _LibraryReply):
+class Response(BlockingFace, _LibraryResponse):
     """The context that a blocking transport's `stream` returns.
 
     Entering it sends the request; leaving it ends the exchange. It turns whatever a library raises
@@ -238,8 +239,8 @@ class Reply(BlockingFace, _LibraryReply):
         return next(cast("Iterator[bytes]", opened.pieces), None)
 
 
-class AsyncReply(AsyncFace, _LibraryReply):
-    """The async context that an async transport's `stream` returns; see `Reply`.
+class AsyncResponse(AsyncFace, _LibraryResponse):
+    """The async context that an async transport's `stream` returns; see `Response`.
 
     It also keeps the time: the exchange ends at its deadline, and no gap between pieces of the body
     is longer than `HttpRequest.idle_timeout`. Until the head arrives, only the library knows the
@@ -247,7 +248,7 @@ class AsyncReply(AsyncFace, _LibraryReply):
     of the request is sent; before that, it ends the exchange.
 
     Args:
-        send: As that of `Reply`, but a coroutine function.
+        send: As that of `Response`, but a coroutine function.
         exchange: The record of the exchange.
         authorization: The value of the `Authorization` header, or None.
         loop: The event loop that the library runs on: `AsyncioLoop` or `TrioLoop`.
@@ -346,8 +347,8 @@ async def look_up(
     """
     if proxy:
         exchange.proxy = f"{host}:{port}"
-    found, _ = await checked_addresses(loop, exchange, (host, port), most, proxied=proxy)
-    return [str(address[0]) for *_, address in found]
+    addresses, _ = await checked_addresses(loop, exchange, (host, port), most, proxied=proxy)
+    return [str(address[0]) for *_, address in addresses]
 
 
 def fields_of(

@@ -64,16 +64,28 @@ _UNREACHABLE = (
 
 
 class Fault(Exception):
-    """A fault that no library has an exception for."""
+    """A fault that no library has an exception for.
 
-    def __init__(self, reason: Reason, detail: str = "", remedies: tuple[Remedy, ...] = ()) -> None:
+    Args:
+        reason: Its kind.
+        detail: What happened, in words.
+        remedies: What the user can do.
+        by_proxy: Whether *detail* is what the proxy did, without a subject.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        detail: str = "",
+        remedies: tuple[Remedy, ...] = (),
+        *,
+        by_proxy: bool = False,
+    ) -> None:
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
         self.remedies = remedies
-
-
-_PROXY = "the proxy"
+        self.by_proxy = by_proxy
 
 
 @attrs.define(eq=False, repr=False)
@@ -203,13 +215,13 @@ class Exchange:
             Exception: *error*, if no response can follow: nothing was sent, the time is up, or
                 a signal handler raised it.
         """
-        told = self._unwrapped(error)
-        if not self.bytes_sent and took_nothing(carrier, told):
+        cause = self._unwrapped(error)
+        if not self.bytes_sent and took_nothing(carrier, cause):
             self.sent = False
-        by_system = isinstance(told, OSError) and told.errno is not None
-        if not self.sent or not by_system or raised_by_handler(told):
+        by_system = isinstance(cause, OSError) and cause.errno is not None
+        if not self.sent or not by_system or raised_by_handler(cause):
             raise error
-        self.send_error = told.with_traceback(None)  # whose frames know the key
+        self.send_error = cause.with_traceback(None)  # whose frames know the key
 
     def awaiting(self) -> float:
         """Record that the network is about to be read, and return how many seconds that may take.
@@ -274,6 +286,7 @@ class Exchange:
 
     def _described(self, error: Exception) -> TransportFailure:
         phase = self.phase
+        # Sending broke off, and no response explained why: that error is the cause.
         if self.send_error is not None and phase is Phase.HEAD:
             error, phase = self.send_error, Phase.SEND
         error = self._unwrapped(error)
@@ -285,24 +298,26 @@ class Exchange:
             if reason is Reason.REFUSED_HERE:
                 phase = Phase.PROXY
         elif receiving and closed:
+            # Libraries disagree about what to raise here, so the record decides, not the class.
             reason = Reason.TRUNCATED if self.arrived or phase is Phase.BODY else Reason.CLOSED
             place = "before the end of the body" if phase is Phase.BODY else "before the response"
             if phase is Phase.HEAD and self.arrived:
                 place = "within the head of the response"
             detail = f"the connection was closed {place}"
         elif isinstance(error, OSError | UnicodeError) and not isinstance(error, self.wrappers):
-            detail = str(error)[:_DETAIL_LIMIT]
+            detail = str(error)[:_DETAIL_LIMIT]  # the system's words quote nothing of a response
             if getattr(error, "verify_code", None) in _UNKNOWN_ISSUER:
                 from muybridge.wire._environment import ca_advice
 
                 detail = f"{detail}; {ca_advice()}"
         elif receiving:
+            # Neither the system nor our code: it is the complaint of a library's parser.
             reason, detail = Reason.MALFORMED, f"the response violates HTTP ({detail})"
         elif phase is Phase.PROXY:
             reason = Reason.PROXY_REFUSED
         if self.proxy is not None and phase in (Phase.RESOLVE, Phase.CONNECT, Phase.PROXY):
-            said = detail.removeprefix(_PROXY) if detail.startswith(_PROXY) else f": {detail}"
-            detail = f"{_PROXY} {self.proxy}{said}"
+            by_proxy = isinstance(error, Fault) and error.by_proxy
+            detail = f"the proxy {self.proxy}{' ' if by_proxy else ': '}{detail}"
         if reason is Reason.MALFORMED and self.status is None:
             self.status = _status_in(self.arrived)
         return TransportFailure(
@@ -322,7 +337,7 @@ class Exchange:
             return error
         # Some libraries raise the wrapper `from None`, and keep the original in its arguments.
         wrapped = (error.__cause__, error.__context__, *error.args)
-        inner = next((known for known in wrapped if isinstance(known, Exception)), None)
+        inner = next((one for one in wrapped if isinstance(one, Exception)), None)
         return error if inner is None else self._unwrapped(inner)
 
 
@@ -402,13 +417,16 @@ def took_nothing(carrier: object, error: Exception) -> bool:
         carrier: The socket, TLS engine or stream that was written to.
         error: What the call raised.
     """
-    told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
+    by_system = (
+        isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
+    )
     is_tls = isinstance(carrier, ssl.SSLSocket | ssl.SSLObject)
-    return told and not is_tls and not raised_by_handler(error)
+    return by_system and not is_tls and not raised_by_handler(error)
 
 
 def reason_of(error: Exception) -> Reason:
     """Return the reason that *error*, raised by a socket, stands for."""
+    # Nearly all of these are an `OSError`, so the narrower class comes first.
     match error:
         case Fault():
             return error.reason

@@ -58,10 +58,10 @@ class Httpx2Transport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> building.Reply:
+    ) -> building.Response:
         """Send *request* on entering the context, and return its response; see `Transport`."""
         exchange = building.Exchange(request, timeout, _WRAPPERS)
-        return building.Reply(self._send, exchange, authorization)
+        return building.Response(self._send, exchange, authorization)
 
     def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""
@@ -103,9 +103,9 @@ class Httpx2Transport:
             content=request.body,
             extensions={"timeout": timeouts, "trace": trace},
         )
-        reply = self._pool(request).handle_request(described)
-        headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in reply.headers)
-        return building.Opened(HttpHead(reply.status, headers), reply.iter_stream(), reply.close)
+        answer = self._pool(request).handle_request(described)
+        headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in answer.headers)
+        return building.Opened(HttpHead(answer.status, headers), answer.iter_stream(), answer.close)
 
 
 class _Stream(httpcore2.NetworkStream):

@@ -13,6 +13,7 @@ The same rules decide in every transport which connection a request may use:
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import time
 from abc import ABC, abstractmethod
@@ -26,7 +27,7 @@ from muybridge.wire._addressing import Origin, check_fields, refuse_to_show_key,
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
 from muybridge.wire.exchange import Fault
-from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.http import HttpRequest, Reason
 from muybridge_protocol.operations.defaults import LONGEST_IDLE
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from muybridge.wire._proxy import Proxy
 
 _ROUTES_KEPT: Final = 256
+_METHOD: Final = re.compile(r"[A-Z]+")
 
 
 @attrs.define(eq=False, repr=False)
@@ -184,6 +186,8 @@ class Network(Generic[C]):
         Raises:
             Fault: It cannot be sent as described.
         """
+        if not _METHOD.fullmatch(request.method):
+            raise Fault(Reason.OTHER, "the method of the request is invalid")
         place, target = split_url(request.url)
         route = self._route(place)
         check_fields(request.headers, authorization)

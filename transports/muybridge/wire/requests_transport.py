@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NoReturn, cast
 
 import attrs
@@ -30,10 +31,11 @@ from muybridge.credentials import AuthorizationHeader
 from muybridge.wire._addressing import check_fields, fields_to_send
 from muybridge.wire.building import Body, Opened
 from muybridge.wire.exchange import PIECE, Exchange, Fault
-from muybridge.wire.http1.blocking import BlockingLoop, BlockingReply
+from muybridge.wire.http1.blocking import BlockingLoop, BlockingResponse
+from muybridge.wire.http1.byte_streams import ByteStream
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.network import Network
-from muybridge.wire.replies import run
+from muybridge.wire.responses import run
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
@@ -98,35 +100,29 @@ def _is_refusal_of_mock(error: Exception) -> bool:
     )
 
 
-class _Reply(BlockingReply):
+class _Response(BlockingResponse):
     """An exchange that requests sends, on a connection of ours unless something replaces it."""
 
-    target: str
-    """The request target."""
     session: requests.Session
     """What sends it."""
     _record: _Record
+    _target: str
+    _own: Sequence[tuple[str, str]]
     _given: Mapping[str, str]
-    _mocked: Opened | None = None
-    """The response, if it did not arrive on a connection of ours."""
-    _mocked_body: Body | None = None
-
-    @property
-    def head(self) -> HttpHead:
-        """The status line and headers."""
-        return super().head if self._mocked is None else self._mocked.head
+    _mocked: Body | None = None
+    """The body of the response, if it did not arrive on a connection of ours."""
 
     def pool(self) -> urllib3.HTTPConnectionPool:
         """Return what requests sends on: a pool whose only connection is this exchange."""
         origin = self._route.origin
-        pool = urllib3.HTTPConnectionPool(origin.host, origin.port, reply=self)
+        pool = urllib3.HTTPConnectionPool(origin.host, origin.port, response=self)
         # urllib3's own class for https would warn about a certificate that it did not check itself.
         pool.scheme = origin.scheme
         pool.ConnectionCls = _Connection  # type: ignore[assignment]  # it is called, and no more
         return pool
 
-    def converse(self, fields: Mapping[str, str]) -> HttpHead:
-        """Send the request on a connection of ours, and return the head of its response.
+    def converse(self, fields: Mapping[str, str]) -> urllib3.HTTPResponse:
+        """Send the request on a connection of ours, and return its response without the body.
 
         Args:
             fields: The header fields: ours, and those of instrumentation.
@@ -137,11 +133,13 @@ class _Reply(BlockingReply):
         handled, record, self._given = sys.exception(), self._record, fields
         try:
             record.take_over()
-            run(super()._send_to(self.target, record))
+            run(super()._send_to(self._target, record))
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             failure = self._failure(record, error, handled)
         else:
-            return super().head
+            head = self.head
+            fields = urllib3.HTTPHeaderDict(head.headers)
+            return urllib3.HTTPResponse(headers=fields, status=head.status, preload_content=False)
         raise TransportError(failure)
 
     def _new_record(self) -> Exchange:
@@ -150,7 +148,7 @@ class _Reply(BlockingReply):
 
     async def _send_to(self, target: str, exchange: Exchange) -> None:
         """Let requests send the request, and take the response of a mock if there is one."""
-        prepared, seconds, self.target = self._prepared(), exchange.remaining(), target
+        prepared, seconds, self._target = self._prepared(target), exchange.remaining(), target
         self._record.hand_over()
         response = self.session.send(
             prepared,
@@ -162,12 +160,15 @@ class _Reply(BlockingReply):
             proxies={},
         )
         if self._record.intercepted:
-            self._mocked = _opened(exchange, response.status_code, response.raw)
-            self._mocked_body = Body(exchange, self._mocked)
+            # It is no byte stream, but is closed like one, and nothing else is done with it.
+            self._connection = Connection(False, cast("ByteStream", response.raw))  # noqa: FBT003
+            opened = _opened(exchange, response.status_code, response.raw)
+            self._mocked = Body(exchange, opened)
+            self._reader.head = opened.head
 
     async def _read(self, exchange: Exchange) -> bytes:
         """Return the next piece of the decoded body, or none at its end."""
-        body = self._mocked_body
+        body = self._mocked
         if body is None:
             return await super()._read(exchange)
         pieces = cast("Iterator[bytes]", body.opened.pieces)
@@ -177,12 +178,14 @@ class _Reply(BlockingReply):
 
         return await body.read(take)
 
-    def _prepared(self) -> _Prepared:
-        prepared, request = _Prepared(self), self._request
-        fields = CaseInsensitiveDict(super()._fields())
-        if (key := fields.get("Authorization")) is not None:
+    def _prepared(self, target: str) -> _Prepared:
+        prepared, request = _Prepared(self, target), self._request
+        authorization, self._authorization = self._authorization, None
+        self._own = fields_to_send(request, self._route.origin)
+        fields = CaseInsensitiveDict(self._own)
+        if authorization is not None:
             # Encoding is the only way to read a hidden key.
-            fields["Authorization"] = _Recorded(key.encode("latin-1").decode("latin-1"))
+            fields["Authorization"] = _Recorded(authorization.encode("latin-1").decode("latin-1"))
         prepared.method, prepared.headers, prepared.body = request.method, fields, request.body
         prepared.url = request.url
         return prepared
@@ -190,15 +193,11 @@ class _Reply(BlockingReply):
     def _fields(self) -> Iterable[tuple[str, str]]:
         """Return the header fields to send."""
         given, self._given = self._given.items(), {}  # nothing keeps the key
-        own = fields_to_send(self._request, self._route.origin)
+        own = {*self._own}
         added = [field for field in given if field not in own and field[0] != "Authorization"]
-        check_fields(tuple(added), None)
+        if added:
+            check_fields(tuple(added), None)
         return given
-
-    def _close(self) -> None:
-        if self._mocked is not None:
-            self._mocked.close()
-        super()._close()
 
 
 def _opened(exchange: Exchange, status: int, raw: Any) -> Opened:
@@ -224,12 +223,14 @@ class _Recorded(AuthorizationHeader):
 class _Prepared(requests.PreparedRequest):
     """A prepared request that carries its exchange. Copies that others keep do not."""
 
-    def __init__(self, reply: _Reply) -> None:
+    def __init__(self, response: _Response, target: str) -> None:
         super().__init__()
-        self.reply: _Reply = reply
+        self.response: _Response = response
+        self.target: str = target
+        """The request target, for whatever sends the request."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "reply"}
+        return {name: value for name, value in vars(self).items() if name != "response"}
 
 
 class _Adapter(HTTPAdapter):
@@ -241,48 +242,48 @@ class _Adapter(HTTPAdapter):
 
     def get_connection_with_tls_context(self, request: Any, *_: object, **__: object) -> Any:
         """Return the pool that sends *request*."""
-        return urllib3.connection_from_url(request.url) if _has_cassette() else request.reply.pool()
+        if _has_cassette():
+            return urllib3.connection_from_url(request.url)
+        # Our connections know it. So this one is only for a log, which must not show a signature.
+        request.target = request.target.partition("?")[0]
+        return request.response.pool()
 
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
         """Do nothing: the shared context checks certificates."""
 
     def request_url(self, request: Any, proxies: object) -> str:  # noqa: ARG002  # the route has them
-        """Return the target. On our connections, that is for a log: the path, without the query."""
-        target: str = request.reply.target
-        return target if _has_cassette() else target.partition("?")[0]
+        """Return the request target."""
+        target: str = request.target
+        return target
 
 
 def _has_cassette() -> bool:
     """Whether a cassette has put its own classes of connections into urllib3's pools."""
-    pools = (urllib3.HTTPConnectionPool, urllib3.HTTPSConnectionPool)
-    return any(pool.ConnectionCls.__module__ != "urllib3.connection" for pool in pools)
+    plain, secured = (
+        urllib3.HTTPConnectionPool.ConnectionCls,
+        urllib3.HTTPSConnectionPool.ConnectionCls,
+    )
+    return not plain.__module__ == secured.__module__ == "urllib3.connection"
 
 
 class _Connection:
     """What urllib3 asks for as a connection: it starts the conversation.
 
     Args:
-        reply: The exchange.
+        response: The exchange.
     """
 
     is_closed = True
     proxy = None
     timeout: object = None
+    getresponse: Callable[[], urllib3.HTTPResponse]
 
-    def __init__(self, reply: _Reply, **_: object) -> None:
-        self._reply = reply
-        self._fields: Mapping[str, str] = {}
+    def __init__(self, response: _Response, **_: object) -> None:
+        self._response = response
 
     def request(self, *_: object, headers: Mapping[str, str], **__: object) -> None:
         """Take the header fields. The exchange has everything else."""
-        self._fields = headers
-
-    def getresponse(self) -> urllib3.HTTPResponse:
-        """Send the request, and return the head of its response."""
-        head = self._reply.converse(self._fields)
-        return urllib3.HTTPResponse(
-            headers=urllib3.HTTPHeaderDict(head.headers), status=head.status, preload_content=False
-        )
+        self.getresponse = partial(self._response.converse, headers)
 
     def close(self) -> None:
         """Do nothing: the exchange closes what it has opened."""
@@ -338,7 +339,7 @@ class RequestsTransport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> BlockingReply:
+    ) -> BlockingResponse:
         """Send *request* on entering the context, and return its response.
 
         Args:
@@ -349,9 +350,11 @@ class RequestsTransport:
         Raises:
             TransportError: On entering, if the head did not arrive whole.
         """
-        reply = _Reply(_LOOP, self._network, self._connect_timeout, request, timeout, authorization)
-        reply.session = self._session
-        return reply
+        response = _Response(
+            _LOOP, self._network, self._connect_timeout, request, timeout, authorization
+        )
+        response.session = self._session
+        return response
 
     def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""

@@ -38,7 +38,7 @@ class TransportError(Exception):
             super().__init__(self.failure)
 
 
-class StreamedReply(Protocol):
+class StreamedResponse(Protocol):
     """A response whose head has arrived and whose body is still to be read."""
 
     @property
@@ -61,7 +61,7 @@ class Transport(Protocol):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AbstractContextManager[StreamedReply]:
+    ) -> AbstractContextManager[StreamedResponse]:
         """Send *request* and return its response; leaving the context ends the exchange.
 
         Nothing is sent before the context is entered. An exception from elsewhere, such as one
@@ -104,13 +104,13 @@ def exchange(
     Raises:
         TransportError: The response did not arrive whole; its failure keeps what had arrived.
     """
-    with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
+    with transport.stream(request, timeout=timeout, authorization=authorization) as response:
         body = BytesIO()
         try:
-            for piece in reply.pieces():
+            for piece in response.pieces():
                 body.write(piece)
         except TransportError as error:
             if request.paid:
                 error.keep(body.getvalue())
             raise
-        return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())
+        return HttpResponse(response.head.status, response.head.headers, body.getvalue())

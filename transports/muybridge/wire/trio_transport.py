@@ -83,7 +83,7 @@ class TrioLoop:
         return await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> TrioStream:
-        """Connect to *address*."""
+        """Open a connection to *address*, unless the caller has been cancelled."""
         await self.checkpoint()  # what has been cancelled opens no connection
         return await TrioStream.connect(self, address, seconds, late)
 

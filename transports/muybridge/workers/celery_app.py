@@ -24,8 +24,9 @@ from importlib import import_module
 from typing import Any, Final
 
 from muybridge.batch import SharedBatch, work
-from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.client import Client
+from muybridge.extras import missing_extra
 from muybridge.purchases.errors import StoreAway
 from muybridge.workers.environment import WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
@@ -38,9 +39,7 @@ try:
     _exceptions: Any = import_module("celery.exceptions")
     _signals: Any = import_module("celery.signals")
 except ImportError as _missing:
-    raise ModuleNotFoundError(
-        'muybridge.workers.celery_app needs celery: pip install "muybridge[celery]"', name="celery"
-    ) from _missing
+    raise missing_extra(__name__, "celery", "celery") from _missing
 
 QUEUE: Final = "muybridge"
 _LOG: Final = logging.getLogger("muybridge.batch")

@@ -8,8 +8,8 @@ from typing import Final, Self
 
 import attrs
 
+from muybridge.batch.results.places.opening import open_store, spool_of
 from muybridge.batch.running.worker import CONCURRENCY, CREATES
-from muybridge.batch.stores.opening import open_store, spool_of
 from muybridge_protocol.errors import LocalError, MuybridgeError
 
 TURN: Final = 600

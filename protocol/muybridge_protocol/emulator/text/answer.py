@@ -144,12 +144,12 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text as far as its tokens reach."""
         return "".join(self.pieces)
 
     @property
     def tokens(self) -> int:
-        """Its tokens."""
+        """How many tokens its text and its calls have."""
         return len(self.pieces) + sum(call.tokens for call in self.calls)
 
     @property
@@ -159,16 +159,16 @@ class Candidate:
 
     def chunks(self) -> list[Chunk]:
         """Return the chunks of its stream, at least one."""
-        found: list[Chunk] = []
+        chunks: list[Chunk] = []
         for start in range(0, len(self.pieces), CHUNK):
             end = min(start + CHUNK, len(self.pieces))
-            found.append(Chunk("".join(self.pieces[start:end]), end, last=False))
+            chunks.append(Chunk("".join(self.pieces[start:end]), end, last=False))
         tokens = len(self.pieces)
         for call in self.calls:
             tokens += call.tokens
-            found.append(Chunk("", tokens, last=False, call=call))
-        found = found or [Chunk("", 0, last=False)]
-        return [*found[:-1], attrs.evolve(found[-1], last=True)]
+            chunks.append(Chunk("", tokens, last=False, call=call))
+        chunks = chunks or [Chunk("", 0, last=False)]
+        return [*chunks[:-1], attrs.evolve(chunks[-1], last=True)]
 
 
 @attrs.frozen(kw_only=True)

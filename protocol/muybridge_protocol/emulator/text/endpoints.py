@@ -73,8 +73,8 @@ def answer_text(
     body = read_body(request)
     model = protocol.model(body)
     check_model(access, model)
-    known = model in TEXT_MODELS or (not strict and ModelName().complaint(model) is None)
-    if not known:
+    is_served = model in TEXT_MODELS or (not strict and ModelName().complaint(model) is None)
+    if not is_served:
         message = f"{shown(model)} is not a text model; use {either(list(TEXT_MODELS))}"
         raise Refused(404, message, field="model")
     prompt = protocol.read(body)

@@ -61,10 +61,10 @@ class Functions:
         Raises:
             Refused: A name is not that of a function.
         """
-        known = {function.name for function in self.allowed}
+        declared = {function.name for function in self.allowed}
         wanted: set[str] = set()
         for node in names:
-            if node.text() not in known:
+            if node.text() not in declared:
                 raise node.refused("must be the name of a declared function")
             wanted.add(node.text())
         allowed = [function for function in self.allowed if function.name in wanted]

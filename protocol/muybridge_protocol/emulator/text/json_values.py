@@ -98,8 +98,8 @@ class _Maker:
         if (reference := schema.pop("$ref", None)) is not None:
             if not isinstance(reference, str) or reference in inside:
                 raise NoValue(f"{name}: the schema contains itself")
-            found = _read(self._at(reference, name), name)
-            return self.make(_joined(found, schema, name), name, inside | {reference}, number)
+            target = _read(self._at(reference, name), name)
+            return self.make(_joined(target, schema, name), name, inside | {reference}, number)
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
                 return self._first(as_array(schema.pop(keyword)), schema, name, inside, number)
@@ -134,12 +134,12 @@ class _Maker:
     def _at(self, reference: str, name: str) -> object:
         """Return the schema at *reference*, such as `#/$defs/Horse`."""
         place, *path = reference.split("/")
-        found: object = self._root if place == "#" else None
+        target: object = self._root if place == "#" else None
         for step in path:
-            found = (as_object(found) or {}).get(step.replace("~1", "/").replace("~0", "~"))
-        if found is None:
+            target = (as_object(target) or {}).get(step.replace("~1", "/").replace("~0", "~"))
+        if target is None:
             raise NoValue(f"{name}: the schema does not contain {readable(reference, 60)}")
-        return found
+        return target
 
     def _typed(
         self, kind: str, schema: JsonObject, name: str, inside: frozenset[str], number: int
@@ -214,12 +214,12 @@ def _joined(one: JsonObject, other: JsonObject, name: str) -> JsonObject:
     """Return a schema that demands what *one* and *other* demand."""
     joined = {**one, **other}
     for keyword in one.keys() & other.keys():
-        known, value = one[keyword], other[keyword]
+        first, value = one[keyword], other[keyword]
         if keyword == "required":
-            joined[keyword] = [*as_array(known), *as_array(value)]
+            joined[keyword] = [*as_array(first), *as_array(value)]
         elif keyword == "properties":
-            joined[keyword] = _joined(as_object(known) or {}, as_object(value) or {}, name)
-        elif known != value and keyword not in _ANNOTATIONS:
+            joined[keyword] = _joined(as_object(first) or {}, as_object(value) or {}, name)
+        elif first != value and keyword not in _ANNOTATIONS:
             raise NoValue(f"{name}: it has several values of {readable(keyword, 40)}")
     return joined
 

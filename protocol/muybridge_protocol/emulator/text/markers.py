@@ -32,5 +32,5 @@ class TextMarker(StrEnum):
 
 def read_marker(text: str) -> TextMarker | None:
     """Return the first marker in *text*, or None."""
-    found = [marker for marker in TextMarker if marker in text]
-    return min(found, key=text.index, default=None)
+    markers = [marker for marker in TextMarker if marker in text]
+    return min(markers, key=text.index, default=None)

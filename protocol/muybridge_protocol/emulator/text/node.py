@@ -50,10 +50,10 @@ class Node:
         Raises:
             Refused: There is none, or this is not an object.
         """
-        found = self.field(*names)
-        if found is None:
+        node = self.field(*names)
+        if node is None:
             raise self.refused("is required", self._inner(names[0]))
-        return found
+        return node
 
     def numbers(self, *fields: tuple[str, ...]) -> list[tuple[str, float]]:
         """Return those of the *fields*, each given by all its names, that are present, as numbers.
@@ -61,8 +61,8 @@ class Node:
         Raises:
             Refused: One is not a number, or this is not an object.
         """
-        found = [self.field(*names) for names in fields]
-        return [(node.name, node.number()) for node in found if node is not None]
+        nodes = [self.field(*names) for names in fields]
+        return [(node.name, node.number()) for node in nodes if node is not None]
 
     def is_set(self, name: str) -> bool:
         """Whether the field *name* is present and true.
@@ -70,8 +70,8 @@ class Node:
         Raises:
             Refused: It is not a boolean, or this is not an object.
         """
-        found = self.field(name)
-        return found is not None and found.flag()
+        node = self.field(name)
+        return node is not None and node.flag()
 
     def text_or(self, read: Callable[[Node], T]) -> tuple[str | T, ...]:
         """Return this string, or what *read* makes of each element of this array.
@@ -120,8 +120,8 @@ class Node:
         Raises:
             Refused: It is not an array, or this is not an object.
         """
-        found = self.field(*names)
-        return [] if found is None else found.items()
+        node = self.field(*names)
+        return [] if node is None else node.items()
 
     def count_of(self, *names: str, most: int) -> int:
         """Return the positive integer that is the first present of the fields *names*, or 1.
@@ -129,8 +129,8 @@ class Node:
         Raises:
             Refused: It is not a positive integer, or larger than *most*, or this is not an object.
         """
-        found = self.field(*names)
-        return 1 if found is None else found.count(most)
+        node = self.field(*names)
+        return 1 if node is None else node.count(most)
 
     def text_of(self, *names: str) -> str:
         """Return the string that is the first present of the fields *names*, or "".
@@ -138,8 +138,8 @@ class Node:
         Raises:
             Refused: It is not a string, or this is not an object.
         """
-        found = self.field(*names)
-        return "" if found is None else found.text()
+        node = self.field(*names)
+        return "" if node is None else node.text()
 
     def text(self) -> str:
         """Return this string.

@@ -146,8 +146,8 @@ class Prompt:
     def last_user_text(self) -> str:
         """The text of the user's last turn that does not only return results, or ""."""
         users = [turn for turn in self.turns if turn.role == USER]
-        said = [turn.text for turn in users if len(turn.results) < max(1, len(turn.parts))]
-        return said[-1] if said else ""
+        texts = [turn.text for turn in users if len(turn.results) < max(1, len(turn.parts))]
+        return texts[-1] if texts else ""
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -165,8 +165,8 @@ class Prompt:
         """The results of function calls, in order. Each has the name of its function, if known."""
         parts = [part for turn in self.turns for part in turn.parts]
         names = {part.id: part.name for part in parts if isinstance(part, Called) and part.id}
-        found = [result for turn in self.turns for result in turn.results]
-        return tuple(attrs.evolve(one, name=one.name or names.get(one.id, "")) for one in found)
+        results = [result for turn in self.turns for result in turn.results]
+        return tuple(attrs.evolve(one, name=one.name or names.get(one.id, "")) for one in results)
 
     @property
     def files(self) -> tuple[Inline | Linked, ...]:

@@ -74,9 +74,9 @@ class Script:
 
     def take(self, prompt: Prompt) -> tuple[Draft, ...]:
         """Return what the answer to *prompt* says, or nothing if the script has none for it."""
-        said = prompt.last_user_text
+        text = prompt.last_user_text
         for at, scripted in enumerate(self._left):
-            if scripted.when in said:
+            if scripted.when in text:
                 if not scripted.repeat:
                     del self._left[at]
                 return scripted.drafts
@@ -171,9 +171,9 @@ def _write(value: object, node: Node) -> str:
         raise node.refused("cannot be written as JSON") from None
 
 
-def _check_names(node: Node, known: tuple[str, ...]) -> None:
+def _check_names(node: Node, allowed: tuple[str, ...]) -> None:
     for name in node.fields():
-        if name not in known:
-            close = get_close_matches(str(name)[:40], known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"use {either(known)}"
+        if name not in allowed:
+            close = get_close_matches(str(name)[:40], allowed, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"use {either(allowed)}"
             raise node.refused(f"has an unknown field {str(name)[:40]!r}; {hint}")

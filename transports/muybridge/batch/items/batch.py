@@ -26,6 +26,7 @@ from typing import Any, Final, Self
 import attrs
 
 from muybridge.batch.items.entry import SELECT_ENTRIES, Entry
+from muybridge.batch.results.items import Outline
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.items import SELECT_ITEMS, insert_items, read_item, update_items
 from muybridge.purchases.rates import Permits
@@ -37,8 +38,11 @@ from muybridge_protocol.purchases import (
     Item,
     Purchase,
     Stage,
+    Tags,
+    labels_of,
     written_amounts,
 )
+from muybridge_protocol.purchases.tags import OwnTags
 
 LEASE: Final = 30.0
 """Seconds without a sign of life after which a worker is dead, where owners live on leases."""
@@ -48,6 +52,22 @@ _PAGE: Final = 500
 """Items read at once."""
 _LONGEST_NUMBER: Final = 19
 """Digits of a number that no item has."""
+_OUTLINE: Final = "SELECT item.number, item.stage, item.path, item.size"
+_OUTLINES: Final = (
+    f"{_OUTLINE}, item.reason, bought.token, bought.candidate, length(bought.reply), item.began, "
+    "item.ended, item.result FROM muybridge_item AS item "
+    "LEFT JOIN muybridge_purchases AS bought ON bought.key = item.purchase "
+    "WHERE item.batch = :batch AND item.number > :last ORDER BY item.number LIMIT :most"
+)
+_OUTLINES_IN_STAGE: Final = (
+    f"{_OUTLINE} FROM muybridge_item AS item WHERE item.batch = :batch AND item.stage = :stage "
+    "AND item.owner IS NULL AND item.number > :last ORDER BY item.number LIMIT :most"
+)
+
+
+def tag_of(batch: str) -> str:
+    """Return the tag of the purchases of the batch with this name, as a store keeps it."""
+    return labels_of(OwnTags(batch=batch))[0]
 
 
 @attrs.frozen(eq=False)
@@ -141,9 +161,14 @@ class Batch:
         self.store.close()
 
     @property
+    def tags(self) -> Tags:
+        """The tag of its purchases, which nobody else may set."""
+        return OwnTags(batch=self.name)
+
+    @property
     def tag(self) -> str:
-        """The tag of its purchases."""
-        return f"batch={self.name}"
+        """The same as a store keeps it."""
+        return tag_of(self.name)
 
     @property
     def owner(self) -> str:
@@ -152,17 +177,34 @@ class Batch:
 
     # What is in it
 
-    def entries(self, stage: Stage | None = None) -> Iterator[Entry]:
-        """Yield every item, or those in a stage, by number, reading a page at a time."""
+    def entries(self, stage: Stage | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """Yield every item, or those in a stage, by number, reading a page at a time.
+
+        Args:
+            stage: The stage, or None for all items.
+            after: The number above which they begin.
+        """
+        if stage is None:
+            yield from self._pages("", after)
+        else:
+            yield from self._pages("AND item.stage = :stage ", after, stage=stage.value)
+
+    def reasons(self) -> Iterator[Entry]:
+        """Yield every item that has a reason and is not downloaded, reading a page at a time."""
+        yield from self._pages("AND item.reason IS NOT NULL AND item.stage <> 'downloaded' ", 0)
+
+    def outlines(self, stage: Stage | None = None) -> Iterator[Outline]:
+        """Yield the outline of every item, or of those in a stage that nobody works on.
+
+        They are read a page at a time, and much faster than `entries`.
+        """
         last = 0
-        which = "" if stage is None else "AND item.stage = :stage "
+        wanted = _OUTLINES if stage is None else _OUTLINES_IN_STAGE
         values = {} if stage is None else {"stage": stage.value}
-        while page := self._entries(
-            f"{which}AND item.number > :last ORDER BY item.number LIMIT :most",
-            last=last, most=_PAGE, **values,
-        ):  # fmt: skip
-            yield from page
-            last = page[-1].number
+        while page := self._rows(wanted, last=last, most=_PAGE, **values):
+            for number, told, path, size, *facts in page:
+                yield Outline(number, Stage(told), path, size, repr(facts) if facts else "")
+            last = page[-1][0]
 
     def items(self) -> Iterator[Item]:
         """Yield every item as it is kept, by number, reading a page at a time."""
@@ -208,20 +250,6 @@ class Batch:
         """Return how many items are in each stage, without empty ones."""
         found = self.store.counts(self.number)
         return {stage: found[stage] for stage in Stage if stage in found}
-
-    def files(self) -> Iterator[tuple[int, str]]:
-        """Yield the number and the file's name of each downloaded item, reading a page at a time.
-
-        It reads nothing else of an item, so it is much faster than `entries`.
-        """
-        last = 0
-        while page := self._rows(
-            "SELECT number, path FROM muybridge_item WHERE batch = :batch AND stage = 'downloaded' "
-            "AND owner IS NULL AND path IS NOT NULL AND number > :last ORDER BY number LIMIT :most",
-            last=last, most=_PAGE,
-        ):  # fmt: skip
-            yield from page
-            last = page[-1][0]
 
     def is_recorded(self, path: str, *, besides: int) -> bool:
         """Whether a file *path* is recorded for an item other than *besides*."""
@@ -497,6 +525,14 @@ class Batch:
     def _rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         with self.store.reading() as rows:
             return [] if rows is None else rows.run(statement, batch=self.number, **values)
+
+    def _pages(self, which: str, last: int, **values: Any) -> Iterator[Entry]:
+        while page := self._entries(
+            f"{which}AND item.number > :last ORDER BY item.number LIMIT :most",
+            last=last, most=_PAGE, **values,
+        ):  # fmt: skip
+            yield from page
+            last = page[-1].number
 
     def _entries(self, rest: str, **values: Any) -> list[Entry]:
         rows = self._rows(f"{SELECT_ENTRIES} WHERE item.batch = :batch {rest}", **values)

@@ -170,6 +170,20 @@ def find_in_folder(
     return found
 
 
+def find_batch(folder: Path, given: Store | None = None) -> Batch:
+    """Return the batch in *folder*, as `find_in_folder` does.
+
+    Raises:
+        BatchMissing: There is none.
+        WrongStore: It is in another store than the given one.
+        StoreUnusable: Its store cannot be read, or lacks it.
+    """
+    found = find_in_folder(folder, given)
+    if found is None:
+        raise BatchMissing(f"There is no batch in {folder}.")
+    return found
+
+
 def begin_in_folder(
     folder: Path,
     given: Store | None,
@@ -211,7 +225,7 @@ def _begun(
     folder: Path, store: Store, items: Iterable[NewItem], service: str, *, is_own: bool
 ) -> Batch:
     """Begin a batch under a name that no other batch of the store has."""
-    wanted = folder.resolve().name
+    wanted = folder.resolve().name.strip()
     if not wanted or len(wanted) > _LONGEST_NAME or not wanted.isprintable():
         wanted = "batch"
     for number in count(1):

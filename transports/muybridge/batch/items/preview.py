@@ -19,9 +19,9 @@ from muybridge.batch.items.batch import SETTLED, Batch
 from muybridge.batch.items.folder import BatchMissing, find_in_folder
 from muybridge.batch.items.reading import CheckedItems, Source, checked_items
 from muybridge.batch.items.submission import check_same_items
-from muybridge.batch.missing_files import as_found, counts_as_found, is_back
+from muybridge.batch.results.missing_files import as_found, counts_as_found, is_back
+from muybridge.batch.results.places.names import check_place
 from muybridge.batch.running.opening import check_limit
-from muybridge.batch.stores.places import check_place
 from muybridge.configuration import (
     LIMIT_VARIABLE,
     STORE_VARIABLES,

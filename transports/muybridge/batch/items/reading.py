@@ -12,14 +12,17 @@ from __future__ import annotations
 import csv
 import json
 import os
+from array import array
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, cast
 
 import attrs
 
+from muybridge.files.encodings import UTF_8, encoding_of_file
 from muybridge.files.inline_media import LocalMedia
 from muybridge.files.saving import safe_stem
 from muybridge.media.by_name import by_wire
@@ -112,10 +115,6 @@ class ItemFields:
     extra: Mapping[str, object] | None
 
 
-Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
-"""A file, or requests, or objects with the keys of a file's items."""
-
-
 @attrs.frozen(kw_only=True)
 class CheckedItem:
     """A valid item of a batch.
@@ -171,6 +170,10 @@ class CheckedItems:
             yield CheckedItem(name=name, stem=stem, family=family, body=body)
 
 
+Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]] | CheckedItems
+"""A file, or requests, or objects with the keys of a file's items; or such that were checked."""
+
+
 def read_items(source: Source) -> list[CheckedItem]:
     """Return the items of *source*, each checked.
 
@@ -198,6 +201,9 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
         InvalidBatch: Some items are not valid; all problems are listed.
         OSError: The file cannot be read, or the temporary folder has no room for its items.
     """
+    if isinstance(source, CheckedItems):
+        yield source
+        return
     problems: list[BatchProblem] = []
     stems = _Stems()
     count = 0
@@ -207,13 +213,13 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
             try:
                 if isinstance(value, WrongItem):
                     raise value
-                name, request = read_item(value, folder, own)
+                name, request, body = _checked(value, folder, own)
             except WrongItem as wrong:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
                 continue
             count += 1
             stem = stems.add(name, count)
-            item = (name, stem, request.family.name, request.to_body())
+            item = (name, stem, request.family.name, body)
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
             problems.append(BatchProblem("the batch", "", NO_ITEM))
@@ -242,14 +248,18 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
         said = f"{kind}its name does not end with one of {', '.join(readers)}"
         yield str(path), WrongItem(("", said))
         return
-    line = _not_utf8(path)
+    encoding = encoding_of_file(path)
+    line = _not_utf8(path) if encoding == UTF_8 else None
     if line is not None:
         yield f"line {line}", WrongItem(("", "it is not UTF-8; save the file as UTF-8"))
         return
     # The CSV reader handles line ends itself; elsewhere a carriage return is white space.
     newline = "" if reader is _csv_rows else "\n"
-    with path.open(encoding="utf-8-sig", newline=newline) as file:
-        yield from reader(file)
+    with path.open(encoding=encoding, newline=newline) as file:
+        try:
+            yield from reader(file)
+        except UnicodeDecodeError:
+            yield str(path), WrongItem(("", "it is not UTF-16; save the file as UTF-8"))
 
 
 def _is_binary(path: Path) -> bool:
@@ -399,11 +409,24 @@ def read_item(
     Raises:
         WrongItem: It is not valid.
     """
+    name, request, _ = _checked(item, folder, own)
+    return name, request
+
+
+def _checked(
+    item: object, folder: Path | None, own: OwnLinks
+) -> tuple[str, MediaRequest, dict[str, object]]:
+    """Return the name, the request and the body of *item*.
+
+    Raises:
+        WrongItem: It is not valid.
+    """
     name, request = _made(item, folder)
-    problems = request.family.out_of_reach(request.to_body(), own)
+    body = request.to_body()
+    problems = request.family.out_of_reach(body, own)
     if problems:
         raise WrongItem(*told_all(problems, request.family, folder))
-    return name, request
+    return name, request, body
 
 
 def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:
@@ -572,14 +595,53 @@ def _with_files(
     return found
 
 
-class _Stems:
-    """The names of files that items have, without the suffix, ignoring case.
+class _Texts:
+    """A set of texts that takes 16 to 32 bytes for each: it keeps 64 bits of their hashes.
 
-    There may be millions of items. Most of them are named after their number, which takes a byte.
+    A text that it does not have is hardly ever taken for one that it has, and for the same ones in
+    every process.
     """
 
     def __init__(self) -> None:
-        self._named: set[str] = set()
+        self._marks = array("Q", bytes(8 * 1024))  # an empty slot is 0
+        self._count = 0
+
+    def __contains__(self, text: str) -> bool:
+        return self._marks[self._slot_of(_mark_of(text))] != 0
+
+    def add(self, text: str) -> None:
+        mark = _mark_of(text)
+        slot = self._slot_of(mark)
+        self._count += not self._marks[slot]
+        self._marks[slot] = mark
+        if 2 * self._count > len(self._marks):
+            before, self._marks = self._marks, array("Q", bytes(16 * len(self._marks)))
+            for kept in filter(None, before):
+                self._marks[self._slot_of(kept)] = kept
+
+    def _slot_of(self, mark: int) -> int:
+        """Return where *mark* is, or where it belongs."""
+        marks = self._marks
+        last = len(marks) - 1
+        slot = mark & last
+        while marks[slot] not in (0, mark):
+            slot = (slot + 1) & last
+        return slot
+
+
+def _mark_of(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest()) or 1
+
+
+class _Stems:
+    """The names of files that items have, without the suffix, ignoring case.
+
+    There may be millions of items. One that is named after its number takes a byte.
+    """
+
+    def __init__(self) -> None:
+        self._named = _Texts()
         self._numbered = bytearray()
 
     def add(self, name: str, number: int) -> str:

@@ -49,9 +49,17 @@ class ItemBooking(Booking):
         """The name that identical requests share, if they share one purchase."""
         self.digest: str | None = None
         if dedupe:
-            self.name, self.digest = name_of_identical(request_of(item))
+            # Identical requests join outside the batch as well, if the rest of their tags agrees.
+            shared = {key: it for key, it in books.tags.items() if key not in batch.tags}
+            self.name, self.digest = name_of_identical(request_of(item), shared)
         super().__init__(
-            books, create, runtime, once=self.name, digest=self.digest, if_held=TWIN_UNDER_WAY
+            books,
+            create,
+            runtime,
+            once=self.name,
+            digest=self.digest,
+            if_held=TWIN_UNDER_WAY,
+            tags=books.tags,
         )
         self._batch = batch
         self._item = item
@@ -75,7 +83,7 @@ class ItemBooking(Booking):
         return unreadable(status, body, error)
 
     def _order(self) -> Order:
-        order = attrs.evolve(super()._order(), tags=(self._batch.tag,))
+        order = super()._order()
         if self._item.amounts is None:
             return order
         return attrs.evolve(order, amounts=read_amounts(self._item.amounts))

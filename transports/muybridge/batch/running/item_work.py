@@ -14,11 +14,11 @@ import attrs
 
 from muybridge.batch.events import What
 from muybridge.batch.items.requests import request_of
+from muybridge.batch.results.places.folder import no_room
+from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.running.run_state import Run, Stopped
 from muybridge.batch.running.side_files import ReplySlot
 from muybridge.batch.storable_values import one_line
-from muybridge.batch.stores.folder import no_room
-from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem
@@ -39,7 +39,7 @@ from muybridge_protocol.events import (
 from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.observations import RequestSent
-from muybridge_protocol.purchases import Item, Outcome, Purchase, Stage, followed
+from muybridge_protocol.purchases import Item, Outcome, Purchase, Stage, Tags, followed
 from muybridge_protocol.records.convert import View, attributes, unstructure
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.remedies import in_facts, in_records, sentence
@@ -63,6 +63,7 @@ class ItemWork:
         purchase: Its purchase, or None.
         slot: A side file for its response.
         listeners: The client's.
+        tags: The tags of its purchases.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class ItemWork:
         purchase: Purchase | None,
         slot: ReplySlot,
         listeners: Listeners,
+        tags: Tags,
     ) -> None:
         self._run = run
+        self._tags = tags
         self._hook = listeners.on_event
         self.told_sending: bool = False
         """Whether a create of this run was announced."""
@@ -117,7 +120,7 @@ class ItemWork:
                 work = attrs.evolve(work, next_poll_at=self.item.next_poll_at)
             self.task = work
         if self.item.stage is not Stage.COMPLETED:
-            self.tracker = track_work(self.listeners, work, None, clock)
+            self.tracker = track_work(self.listeners, work, None, clock, self._tags)
         return work
 
     def sending(self, request: HttpRequest) -> None:
@@ -148,7 +151,7 @@ class ItemWork:
         """Report the task, which is recorded."""
         self.task = task
         self.tracker.end(task)
-        self.tracker = track_work(self.listeners, task, None, clock)
+        self.tracker = track_work(self.listeners, task, None, clock, self._tags)
         self._run.event(self.item, What.SUBMITTED, task=task.id)
 
     def not_created(self, error: ServiceError) -> None:

@@ -1,4 +1,4 @@
-"""Open a batch for a run, release it afterwards, and report how far it is."""
+"""Open a batch for a run, and release it afterwards."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from muybridge.base_client import BaseClient
-from muybridge.batch.events import Report, What
+from muybridge.batch.events import What
 from muybridge.batch.items.batch import LEASE, SETTLED, Batch
-from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import (
     FOLDER,
@@ -27,24 +24,22 @@ from muybridge.batch.items.folder import (
 )
 from muybridge.batch.items.reading import CheckedItems, Source, checked_items
 from muybridge.batch.items.submission import NewItems, check_same_items, check_service
-from muybridge.batch.missing_files import as_found, counts_as_found, follow_files
+from muybridge.batch.results.missing_files import follow_files
+from muybridge.batch.results.places.folder import FolderStore
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.notes import HOW_TO_GO_ON, KEPT, TO_RESUME
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.run_state import Run, Settings, Stopped
-from muybridge.batch.running.side_files import Runner, processes_at_work
-from muybridge.batch.sheet.contact_sheet import write_sheet
-from muybridge.batch.stores.folder import FolderStore
-from muybridge.batch.stores.places import check_place
+from muybridge.batch.running.side_files import Runner
 from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.notes import UNDER_WAY
 from muybridge.purchases.booking import Books
 from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge.purchases.rates import check_rate
-from muybridge.signals import ignoring_errors
-from muybridge_protocol.arguments import check_type
+from muybridge_protocol.arguments import NO_TAGS, check_type
 from muybridge_protocol.purchases import Stage
+from muybridge_protocol.purchases.tags import OwnTags
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -187,68 +182,11 @@ def books_of(batch: Batch, books: Books | None, credentials: Credentials, *, loc
         local: Whether the service is an embedded one. What it creates costs nothing, and it gives
             the same ids again and again.
     """
+    tags = OwnTags({**(NO_TAGS if books is None else books.tags), **batch.tags})
+    keeping = partial(Books, batch.store, credentials=credentials, dedupe=False, tags=tags)
     if local:
-        account = f"embedded {secrets.token_hex(8)}"
-        return Books(batch.store, (), credentials, dedupe=False, account=account)
-    if books is None:
-        return Books(batch.store, (), credentials, dedupe=False)
-    return Books(batch.store, books.budgets, credentials, prices=books.prices, dedupe=False)
-
-
-def status(out: str | os.PathLike[str], *, store: Store | None = None) -> Report:
-    """Return the progress of the batch in *out*, and rewrite its contact sheet.
-
-    Args:
-        out: The folder of the batch.
-        store: The store with the batch, or None for the one that the folder names.
-
-    Raises:
-        StoreUnusable: The store cannot be used; `BatchMissing` if there is no batch.
-    """
-    check_place(out)
-    folder = Path(out)
-    batch = find_batch(folder, store)
-    with ExitStack() as stack:
-        if store is None:
-            stack.callback(batch.store.close)
-        # A sender that has died is noticed only if the store can be written: a full disk hides no
-        # task that is paid for.
-        with suppress(StoreUnusable):
-            batch.store.sweep()
-        counts, missing = counts_as_found(batch, folder)
-        strays = tuple(batch.strays())
-    entries = Entries(
-        partial(find_batch, folder, store), sum(counts.values()), partial(as_found, folder=folder)
-    )
-    others: list[str] = []
-    with suppress(StoreUnusable):  # what the store says is true without it
-        others = processes_at_work(folder / FOLDER)
-    report = Report(
-        folder=folder,
-        name=batch.name,
-        entries=entries,
-        counts=counts,
-        strays=strays,
-        missing=missing,
-        at_work=tuple(others),
-    )
-    sheet: Path | None = None
-    with ignoring_errors(OSError):  # the results are safe without it
-        sheet = write_sheet(report)
-    return attrs.evolve(report, sheet=sheet)
-
-
-def find_batch(folder: Path, store: Store | None = None) -> Batch:
-    """Return the batch in *folder*.
-
-    Raises:
-        BatchMissing: There is none.
-        StoreUnusable: Its store cannot be read, or lacks it.
-    """
-    found = find_in_folder(folder, store)
-    if found is None:
-        raise BatchMissing(f"There is no batch in {folder}.")
-    return found
+        return keeping((), account=f"embedded {secrets.token_hex(8)}")
+    return keeping(()) if books is None else keeping(books.budgets, prices=books.prices)
 
 
 def _open_batch(

@@ -13,9 +13,9 @@ import attrs
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.entry import Entry, label_of_item
+from muybridge.batch.results.places.port import PlaceUnusable, Store
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.storable_values import one_line
-from muybridge.batch.stores.port import PlaceUnusable, Store
 from muybridge.drivers.calls import is_time
 from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.arguments import check_callable, check_type

@@ -13,11 +13,12 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items.folder import PATIENCE
 from muybridge.batch.items.reading import Source
-from muybridge.batch.running.opening import CONCURRENCY, books_of, check_client, opened, status
+from muybridge.batch.results.places.names import check_place
+from muybridge.batch.results.reports import closing_report
+from muybridge.batch.results.sidecars import catch_up
+from muybridge.batch.running.opening import CONCURRENCY, books_of, check_client, opened
 from muybridge.batch.running.run_state import Settings, Stopped
 from muybridge.batch.running.scheduler import Scheduler
-from muybridge.batch.sidecars import catch_up
-from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.configuration import check_spending
 from muybridge.drivers import blocking
@@ -211,7 +212,7 @@ async def _run(
                 await catch_up(run, driver.runtime)
         await Scheduler(calls, driver, run).work()
     await driver.runtime.checkpoint()
-    report = status(out, store=None if owns_store else given)
+    report = closing_report(out, store=None if owns_store else given)
     queued = report.counts.get(Stage.QUEUED, 0)
     stopped = run.stopped or run.store_failed
     if not stopped and run.at_limit and queued:

@@ -35,16 +35,16 @@ import attrs
 from muybridge.base_client import DrivenClient
 from muybridge.batch.events import What
 from muybridge.batch.items.entry import label_of_item
+from muybridge.batch.results.places.port import PlaceUnusable, Stored
+from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
+from muybridge.batch.results.sheet.thumbnails import make_thumbnail, thumbnail_name
+from muybridge.batch.results.sidecars import report_missing, write_sidecar_of
 from muybridge.batch.running.creates import Ended, ItemBooking, reply_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.run_state import Run, Stopped
-from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
-from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
-from muybridge.batch.sidecars import report_missing, write_sidecar_of
 from muybridge.batch.storable_values import one_line
-from muybridge.batch.stores.port import PlaceUnusable, Stored
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
@@ -225,7 +225,12 @@ class Scheduler:
         for item, purchase in taken:
             with self._team.lock:
                 work = ItemWork(
-                    self._run, item, purchase, self._slots.pop(), self._driver.listeners
+                    self._run,
+                    item,
+                    purchase,
+                    self._slots.pop(),
+                    self._driver.listeners,
+                    self._driver.tags,
                 )
                 self._items[item.number] = work
             await self._about(work, partial(self._begin, work))
@@ -516,7 +521,7 @@ class Scheduler:
         """Tell the tracker and the fleet how an exchange has ended."""
         now = self._runtime.now()
         if isinstance(end, HttpResponse):
-            work.tracker.replied(end, now)
+            work.tracker.responded(end, now)
             events = self._fleet.receive(sent.ticket, end, now)
         else:
             failure = end.failure if isinstance(end, BrokenOff) else end

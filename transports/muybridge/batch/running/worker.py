@@ -22,15 +22,15 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent
 from muybridge.batch.items.batch import LEASE
 from muybridge.batch.items.submission import check_service
+from muybridge.batch.results.places.names import agreed_place
+from muybridge.batch.results.places.opening import open_store, spool_of
+from muybridge.batch.results.places.port import PlaceAway, Store
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.opening import at_work, books_of, check_client
 from muybridge.batch.running.run_state import Run, Settings
 from muybridge.batch.running.scheduler import Scheduler
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.shared import SharedBatch, SharedReport, check_batch, report_of
-from muybridge.batch.stores.opening import open_store, spool_of
-from muybridge.batch.stores.places import agreed_place
-from muybridge.batch.stores.port import PlaceAway, Store
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create

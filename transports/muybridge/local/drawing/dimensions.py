@@ -106,8 +106,8 @@ def _resolution(family: Family, body: Mapping[str, object]) -> str:
 
 def _asked(family: Family, body: Mapping[str, object], name: str) -> object:
     """Return the value of a setting in *body*, unless the family has no such field."""
-    known = family.field(name) is not None or not family.body_shown
-    return body.get(name) if known else None
+    is_field = family.field(name) is not None or not family.body_shown
+    return body.get(name) if is_field else None
 
 
 def _default(family: Family, name: str) -> object:

@@ -17,6 +17,8 @@ It needs the extra `testing`, and `docs/write-a-transport.md` walks through it.
 
 from __future__ import annotations
 
+from muybridge.extras import missing_extra
+
 try:
     from muybridge.testing.conformance.every_transport import EveryTransport
     from muybridge.testing.conformance.for_event_loops import AsyncTransportConformance
@@ -25,10 +27,7 @@ try:
 except ModuleNotFoundError as _missing:
     if _missing.name not in ("pytest", "trustme"):
         raise
-    raise ModuleNotFoundError(
-        f'muybridge.testing.conformance needs {_missing.name}: pip install "muybridge[testing]"',
-        name=_missing.name,
-    ) from None
+    raise missing_extra(__name__, _missing.name, "testing") from None
 
 __all__ = ["AsyncTransportConformance", "Capabilities", "NotConforming", "TransportConformance"]
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from muybridge.testing.conformance.event_loops import EventLoopThread
-from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport
+from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
 Inner = TypeVar("Inner")
@@ -32,11 +32,11 @@ class _Face(Generic[Inner]):
         return copy.copy(self.inner)
 
 
-class BlockingReply(_Face[AbstractAsyncContextManager[AsyncStreamedReply]]):
+class BlockingResponse(_Face[AbstractAsyncContextManager[AsyncStreamedResponse]]):
     """One exchange of a `BlockingTransport`."""
 
     def __enter__(self) -> Self:
-        self._entered: AsyncStreamedReply = self.thread.run(self.inner.__aenter__)
+        self._entered: AsyncStreamedResponse = self.thread.run(self.inner.__aenter__)
         return self
 
     def __exit__(
@@ -77,14 +77,14 @@ class BlockingTransport(_Face[AsyncTransport]):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> BlockingReply:
+    ) -> BlockingResponse:
         """Send *request* on entering the context, and hand over its response.
 
         Raises:
             TransportError: On entering, as the transport itself.
         """
         stream = self.inner.stream(request, timeout=timeout, authorization=authorization)
-        return BlockingReply(self.thread, stream)
+        return BlockingResponse(self.thread, stream)
 
     def close(self) -> None:
         """Close every idle connection."""

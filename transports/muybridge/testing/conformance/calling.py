@@ -106,7 +106,7 @@ class Checks:
                 error.add_note(
                     "This is your transport's own exception. Drivers know only TransportError: "
                     "fix this one first, then turn what the library raises into TransportError "
-                    "(muybridge.wire.building.Reply does it)."
+                    "(muybridge.wire.building.Response does it)."
                 )
             raise
 
@@ -157,10 +157,10 @@ def serving(
 ) -> Generator[ScriptedServer]:
     """Start a server that does not wait for long; every check that fails meanwhile describes it."""
     __tracebackhide__ = True
-    told = f"a server {'with TLS ' if tls else ''}that is to {in_words(script)}"
+    description = f"a server {'with TLS ' if tls else ''}that is to {in_words(script)}"
     with (
         ScriptedServer(script, tls=tls, scheme=scheme, patience=PATIENCE) as server,
-        given(told),
+        given(description),
     ):
         yield server
 
@@ -229,11 +229,11 @@ def failure_of(
     __tracebackhide__ = True
     try:
         with only_transport_errors():
-            reply = exchange(transport, request, timeout=timeout, authorization=AUTHORIZATION)
+            response = exchange(transport, request, timeout=timeout, authorization=AUTHORIZATION)
     except TransportError as error:
         failure = error.failure
     else:
-        lesson.refuse("TransportError", reply)
+        lesson.refuse("TransportError", response)
     return failure
 
 

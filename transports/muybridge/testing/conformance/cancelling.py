@@ -23,7 +23,7 @@ from muybridge.testing.conformance.calling import (
 )
 from muybridge.testing.conformance.event_loops import EventLoopThread, Work
 from muybridge.testing.conformance.lessons import Lesson, shown
-from muybridge.testing.scripted_server import Peer, hang, reply_bytes
+from muybridge.testing.scripted_server import Peer, hang, response_bytes
 from muybridge.wire.async_transport import AsyncTransport, exchange
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpRequest, HttpResponse
@@ -86,7 +86,7 @@ class Cancelling(ABC):
             peer.read_request()
             seen.set()
             cancelled.wait(2)
-            sent = reply_bytes(200, body)
+            sent = response_bytes(200, body)
             peer.send(sent[:-2])
             peer.drip(sent[-2:], every=0.01)
             peer.hang()
@@ -109,7 +109,7 @@ class Cancelling(ABC):
                 """Read one whole request, and answer it in pieces."""
                 try:
                     peer.read_request()
-                    sent = reply_bytes(200, b'{"id": 7}')
+                    sent = response_bytes(200, b'{"id": 7}')
                     peer.send(sent[:-3])
                     peer.drip(sent[-3:], every=0.003)
                     peer.hang()

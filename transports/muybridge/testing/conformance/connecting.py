@@ -30,8 +30,8 @@ from muybridge.testing.scripted_server import (
     in_turn,
     read_request,
     reply,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -120,12 +120,12 @@ class Connecting(Checks):
     @pytest.mark.parametrize(
         "first",
         [
-            reply_bytes(200, b"{}", connection="close"),
+            response_bytes(200, b"{}", connection="close"),
             b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
         ],
         ids=["Connection: close", "HTTP/1.0"],
     )
-    def test_last_reply(self, transport: Transport, first: bytes) -> None:
+    def test_last_response(self, transport: Transport, first: bytes) -> None:
         """A connection that the server announces to close is not used again."""
         with serving(in_turn([read_request, send(first), hang], serve())) as server:
             for make in (get, get, post):
@@ -145,7 +145,7 @@ class Connecting(Checks):
             """Read one whole request, and answer it when all the others have been read, too."""
             path = peer.read_request().split(b" ")[1]
             together.wait(2)
-            peer.send(reply_bytes(200, path))
+            peer.send(response_bytes(200, path))
             peer.hang()
 
         with serving(echo) as server, ThreadPoolExecutor(_MANY) as threads:
@@ -172,7 +172,7 @@ class Connecting(Checks):
         def script(peer: Peer) -> None:
             """Answer one request, and see the connection being closed."""
             peer.read_request()
-            peer.send(reply_bytes())
+            peer.send(response_bytes())
             peer.hang()
             gone.set()
 

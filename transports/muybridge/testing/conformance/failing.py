@@ -39,15 +39,15 @@ from muybridge.testing.scripted_server import (
     closed_port,
     hang,
     read_request,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
 from muybridge.wire.transport import PARTIAL_LIMIT, Transport
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
-_CUT_HEAD = reply_bytes(200, b"{}", x_task="task-1")[:-8]
+_CUT_HEAD = response_bytes(200, b"{}", x_task="task-1")[:-8]
 _BIG = b"x" * (16 * 1024 * 1024)
 
 BEFORE = Lesson(
@@ -69,7 +69,7 @@ CERTIFIED = Lesson(
 CUT = Lesson(
     WHOLE,
     "where the body ends: some libraries take any end for the end, so that what came has to be "
-    "compared with Content-Length; muybridge.wire.building.Reply does it",
+    "compared with Content-Length; muybridge.wire.building.Response does it",
 )
 KEPT = Lesson(
     f"{WHOLE}; what had arrived may hold the id of a paid task, which the client looks for in it",
@@ -147,11 +147,11 @@ class Failing(Checks):
     @pytest.mark.parametrize("whose", ["of another host", "of an unknown authority", "of the past"])
     def test_certificate(self, transport: Transport, whose: str) -> None:
         """An invalid certificate leaves the request unsent."""
-        known = type(authority())() if whose == "of an unknown authority" else authority()
+        issuer = type(authority())() if whose == "of an unknown authority" else authority()
         host = "elsewhere.example" if whose == "of another host" else "127.0.0.1"
         expires = dt.datetime(2001, 1, 1, tzinfo=dt.UTC) if whose == "of the past" else None
         with (
-            serving(serve(), tls=server_context(known, host, expires=expires)) as server,
+            serving(serve(), tls=server_context(issuer, host, expires=expires)) as server,
             given(f"a server with a certificate {whose}"),
         ):
             failure = failure_of(transport, post(server.url), CERTIFIED)
@@ -184,7 +184,7 @@ class Failing(Checks):
         ],
         ids=["closed", "cut head", "reset", "silence", "no HTTP"],
     )
-    def test_instead_of_a_reply(
+    def test_instead_of_a_response(
         self, transport: Transport, scheme: str, script: Script, reasons: set[Reason]
     ) -> None:
         """Once the request was sent, anything but a response makes it ambiguous."""
@@ -249,7 +249,7 @@ class Failing(Checks):
     ) -> None:
         """The failure keeps the status, and what had arrived of a truncated body."""
         part = b'{"id": "task-1", '
-        whole = reply_bytes(201, part + b"more")
+        whole = response_bytes(201, part + b"more")
         if form == "chunked":
             head = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n"
             whole = head + b"%x\r\n%s\r\n" % (len(part), part) + b"more"
@@ -274,7 +274,7 @@ class Failing(Checks):
 
     def test_most_of_what_is_kept(self, transport: Transport) -> None:
         """The failure keeps 64 KiB of what had arrived, and no more."""
-        whole = reply_bytes(200, b"x" * 200_000)
+        whole = response_bytes(200, b"x" * 200_000)
         with serving([read_request, send(whole[:-1])]) as server:
             failure = failure_of(transport, get(server.url), CUT)
             right = failure.partial == b"x" * PARTIAL_LIMIT

@@ -24,7 +24,7 @@ from muybridge.testing.conformance.calling import (
     serving,
 )
 from muybridge.testing.conformance.lessons import Lesson
-from muybridge.testing.scripted_server import Peer, reply_bytes, serve
+from muybridge.testing.scripted_server import Peer, response_bytes, serve
 from muybridge.wire.transport import Transport, TransportError
 
 SIGNAL = Lesson(
@@ -33,7 +33,7 @@ SIGNAL = Lesson(
     "was to be stopped",
     "`except Exception`, `except OSError` and `except BaseException` around the library's calls: "
     "only what the network raised becomes a TransportError, and the connection is closed in any "
-    "case; muybridge.wire.building.Reply does it",
+    "case; muybridge.wire.building.Response does it",
 )
 
 
@@ -85,7 +85,7 @@ class Interrupted(Checks):
             else:
                 peer.read_request()
             if moment == "body":
-                peer.send(reply_bytes(200, b"{}")[:-1])
+                peer.send(response_bytes(200, b"{}")[:-1])
             signal.pthread_kill(main, signal.SIGALRM)
             peer.hang()
 
@@ -96,8 +96,8 @@ class Interrupted(Checks):
             exchange = transport.stream(request, timeout=ENOUGH, authorization=AUTHORIZATION)
             expected = f"{kind.__name__}, as the handler has raised it"
             try:
-                with exchange as reply:
-                    b"".join(reply.pieces())
+                with exchange as response:
+                    b"".join(response.pieces())
             except TransportError as error:
                 SIGNAL.refuse(expected, error)
             except BaseException as error:  # noqa: BLE001  # reported to the author of the transport
@@ -105,8 +105,8 @@ class Interrupted(Checks):
             else:
                 SIGNAL.refuse(expected, "a whole response")
             sent = bool(getattr(exchange, "sent", True))
-            told = "sent=True, for the server has read the request"
-            SIGNAL.require(sent or not server.posts, told, "sent=False")
+            truth = "sent=True, for the server has read the request"
+            SIGNAL.require(sent or not server.posts, truth, "sent=False")
         with serving(serve(200, b"its own")) as server:
             body = call(transport, get(server.url), SIGNAL).body
             SIGNAL.equal(body, b"its own", "the next response as usual")

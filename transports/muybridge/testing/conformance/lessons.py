@@ -49,7 +49,7 @@ class NotConforming(AssertionError):
             "or declare": self.capability
             and f"{self.capability}, if your library leaves no way to do it",
         }
-        return "".join(f"\n  {name:>10}: {said}" for name, said in lines.items() if said != "")
+        return "".join(f"\n  {name:>10}: {text}" for name, text in lines.items() if text != "")
 
 
 @attrs.frozen
@@ -133,7 +133,7 @@ class Capabilities:
         checks_connected_address: `HttpRequest.public_host_only` is checked on the very addresses
             that are connected to. If not, a host name in a result's URL can lead a download into
             your network.
-        discards_unasked_replies: What a server sends unasked is never taken for the response to
+        discards_unasked_responses: What a server sends unasked is never taken for the response to
             the next request, even if that costs nothing. If not, a poll may be answered with
             another task; the core refuses a record with another id.
         refuses_early_bytes: A paid request is not sent on a connection on which something has
@@ -161,7 +161,7 @@ class Capabilities:
 
     keeps_alive: bool = True
     checks_connected_address: bool = True
-    discards_unasked_replies: bool = True
+    discards_unasked_responses: bool = True
     refuses_early_bytes: bool = True
     refuses_second_responses: bool = True
     refuses_ambiguous_framing: bool = True
@@ -252,15 +252,15 @@ def require_smoke(suite: _Smoking, request: pytest.FixtureRequest) -> None:
         else:
             _SMOKE[kind] = ""
     if raised := _SMOKE[kind].removeprefix("builtins."):
-        told = f"the smoke check fails with {raised}: run {kind.__name__}::test_smoke first"
+        message = f"the smoke check fails with {raised}: run {kind.__name__}::test_smoke first"
         if any(
             isinstance(item, pytest.Function)
             and item.cls is kind
             and item.originalname == "test_smoke"
             for item in request.session.items
         ):
-            pytest.skip(told)
-        pytest.fail(told, pytrace=False)
+            pytest.skip(message)
+        pytest.fail(message, pytrace=False)
 
 
 _SMOKE: WeakKeyDictionary[type[Any], str] = WeakKeyDictionary()
@@ -302,5 +302,5 @@ UNKNOWN = Lesson(
     "a driver turns TransportError into an outcome that says what was paid for; any other "
     "exception bypasses it, and a paid id is lost",
     "the code around the library's calls, on entering the context, in `pieces` and in `close`: "
-    "whatever they raise must become a TransportError; muybridge.wire.building.Reply does it",
+    "whatever they raise must become a TransportError; muybridge.wire.building.Response does it",
 )

@@ -31,7 +31,7 @@ from muybridge.testing.scripted_server import (
     hang,
     read_request,
     reply,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
@@ -51,7 +51,7 @@ BODILESS = Lesson(
     "an exchange that waits for a body that never comes ends at its deadline, and the response is "
     "lost",
     "where a body's length is decided: responses to HEAD, and those of status 204 and 304, have no "
-    "body, whatever Content-Length says; muybridge.wire.building.Reply takes what the library "
+    "body, whatever Content-Length says; muybridge.wire.building.Response takes what the library "
     "reads",
 )
 ALERT = Lesson(
@@ -61,12 +61,12 @@ ALERT = Lesson(
 )
 DOUBT = Lesson(
     f"{WHOLE}; and what one reader takes for the body's end, another takes for the next response",
-    "muybridge.wire.building.Reply checks it; or the strictest setting of the parser",
+    "muybridge.wire.building.Response checks it; or the strictest setting of the parser",
 )
 CODED = Lesson(
     f"{WHOLE}, and a coded body ends where its coding does, whatever its length says",
     "what undoes the content coding: it has to be told of the body's end, and its errors are "
-    "Reason.MALFORMED or Reason.TRUNCATED in Phase.BODY; muybridge.wire.building.Reply does it",
+    "Reason.MALFORMED or Reason.TRUNCATED in Phase.BODY; muybridge.wire.building.Response does it",
 )
 LIMIT = Lesson(
     BOUND,
@@ -84,7 +84,7 @@ def _bomb() -> bytes:
     return gzip.compress(bytes(64 * _MEBIBYTE), 9)
 
 
-class Replying(Checks):
+class Responding(Checks):
     """What counts as a response."""
 
     def test_head(self, transport: Transport) -> None:
@@ -102,7 +102,7 @@ class Replying(Checks):
     def test_informational(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Informational responses are skipped; the final one is the response."""
         early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
-        final = reply_bytes(200, _TEXT)
+        final = response_bytes(200, _TEXT)
         with serving([read_request, send(early + final), hang], tls=tls) as server:
             response = call(transport, post(server.url), FINAL)
             expected = "status 200, that of the response after the informational ones (1xx)"
@@ -113,7 +113,7 @@ class Replying(Checks):
     @pytest.mark.parametrize(
         ("method", "whole"),
         [
-            ("HEAD", reply_bytes(200, b"", content_length="5000")),
+            ("HEAD", response_bytes(200, b"", content_length="5000")),
             ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
             ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5000\r\n\r\n"),
         ],

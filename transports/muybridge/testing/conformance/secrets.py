@@ -35,8 +35,8 @@ from muybridge.testing.scripted_server import (
     Script,
     read_request,
     reply,
-    reply_bytes,
     reset,
+    response_bytes,
     send,
     serve,
 )
@@ -59,14 +59,14 @@ _FAULTS: dict[str, Script] = {
     "reset at once": reset,
     "closed": [read_request],
     "reset": [read_request, reset],
-    "cut head": [read_request, send(reply_bytes()[:20])],
-    "cut body": [read_request, send(reply_bytes()[:-1])],
+    "cut head": [read_request, send(response_bytes()[:20])],
+    "cut body": [read_request, send(response_bytes()[:-1])],
 }
 
 
 MISSED = Lesson(
     WHOLE,
-    "test_instead_of_a_reply, test_cut_body, test_bad_coding and test_ambiguous_framing, which "
+    "test_instead_of_a_response, test_cut_body, test_bad_coding and test_ambiguous_framing, which "
     "say why it is none: fix these first",
 )
 
@@ -150,7 +150,7 @@ class Secrets(Checks):
             f"{MONEY}, and tracebacks end up in error reports",
             "raise TransportError outside of the `except` block, in a frame that never knew the "
             "key: the exception must have no cause, no context, and no frame of the library; "
-            "muybridge.wire.building.Reply does it",
+            "muybridge.wire.building.Response does it",
         )
         with serving(fault, tls=tls) as server:
             try:
@@ -160,9 +160,9 @@ class Secrets(Checks):
                 cause, context = error.__cause__, error.__context__
                 lesson.equal(cause, None, "no __cause__")
                 lesson.equal(context, None, "no __context__")
-                said = [repr(error), str(error.failure), *_frames(error)]
+                texts = [repr(error), str(error.failure), *_frames(error)]
                 for secret, name in ((KEY, "the key"), (_QUERY, "the query of its URL")):
-                    telling = [line for line in said if secret in line]
+                    telling = [line for line in texts if secret in line]
                     lesson.require(not telling, f"nothing that shows {name}", "; ".join(telling))
             else:
                 MISSED.refuse("TransportError, to see what it shows", "a whole response")
@@ -179,9 +179,9 @@ class Secrets(Checks):
             exchange = transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION)
         with given("the transport, and what its stream returns, before it is entered"):
             for thing in (transport, exchange):
-                said = repr(thing) + str(thing)
-                hidden = KEY not in said and _QUERY not in said
-                lesson.require(hidden, "a repr without the key and the URL's query", said)
+                text = repr(thing) + str(thing)
+                hidden = KEY not in text and _QUERY not in text
+                lesson.require(hidden, "a repr without the key and the URL's query", text)
                 try:
                     kept = pickle.dumps(thing)
                 except Exception:  # noqa: BLE001, S112  # just so
@@ -200,8 +200,8 @@ class Secrets(Checks):
             request = post(server.url)
             with no_failure(lesson):
                 exchange = transport.stream(request, timeout=ENOUGH, authorization=AUTHORIZATION)
-                with exchange as reply:
-                    b"".join(reply.pieces())
+                with exchange as response:
+                    b"".join(response.pieces())
             gc.collect()
             holder = _holder_of_key([transport, exchange])
             lesson.equal(holder, None, "no object that holds the key")
@@ -219,8 +219,8 @@ class Secrets(Checks):
 
 def _exchange(transport: Transport, url: str) -> None:
     # Not by way of `exchange`, whose own frame knows the key.
-    with transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION) as reply:
-        b"".join(reply.pieces())
+    with transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION) as response:
+        b"".join(response.pieces())
 
 
 def _frames(error: Exception) -> Iterator[str]:

@@ -20,7 +20,7 @@ from muybridge.testing.conformance.calling import (
 )
 from muybridge.testing.conformance.lessons import KEY as MONEY
 from muybridge.testing.conformance.lessons import ONCE, Lesson, shown
-from muybridge.testing.scripted_server import Peer, ScriptedServer, reply_bytes, serve
+from muybridge.testing.scripted_server import Peer, ScriptedServer, response_bytes, serve
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import HttpRequest
 
@@ -206,7 +206,7 @@ class Sending(Checks):
         def script(peer: Peer) -> None:
             """Answer a request for /first, and meet every other one with a reset."""
             while (request := peer.read_request()).startswith(b"GET /first "):
-                peer.send(reply_bytes())
+                peer.send(response_bytes())
             lost.append(request)
             peer.reset()
 

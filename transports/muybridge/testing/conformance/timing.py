@@ -21,7 +21,7 @@ from muybridge.testing.conformance.calling import (
 )
 from muybridge.testing.conformance.failing import AFTER, BEFORE
 from muybridge.testing.conformance.lessons import NAMED, TIME, Lesson
-from muybridge.testing.scripted_server import Peer, read_request, reply_bytes, send, serve
+from muybridge.testing.scripted_server import Peer, read_request, response_bytes, send, serve
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
@@ -49,8 +49,8 @@ class Timing(Checks):
         ("phase", "begun", "drops"),
         [
             (Phase.HEAD, b"", _HEAD + b"X: " + b"y" * 20 + b"\r\nContent-Length: 0\r\n\r\n"),
-            (Phase.HEAD, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2 + reply_bytes()),
-            (Phase.BODY, reply_bytes(200, b"x" * 30)[:-30], b"x" * 30),
+            (Phase.HEAD, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2 + response_bytes()),
+            (Phase.BODY, response_bytes(200, b"x" * 30)[:-30], b"x" * 30),
             (Phase.BODY, _CHUNKED, b"1\r\nx\r\n" * 8 + b"0\r\n\r\n"),
         ],
         ids=["head", "informational", "counted body", "chunked body"],
@@ -94,7 +94,7 @@ class Timing(Checks):
     @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
     def test_idle(self, transport: Transport, tls: ssl.SSLContext | None, phase: Phase) -> None:
         """A gap longer than allowed between bytes of the response ends the exchange early."""
-        whole = reply_bytes(200, b"x" * 10)
+        whole = response_bytes(200, b"x" * 10)
 
         def script(peer: Peer) -> None:
             """Read one whole request, and fall silent for 4 s in the middle of the response."""
@@ -116,7 +116,7 @@ class Timing(Checks):
         def script(peer: Peer) -> None:
             """Read one whole request, and send the response in drops, 0.1 s apart."""
             peer.read_request()
-            peer.drip(reply_bytes(200, b"slow"), every=0.1, size=30)
+            peer.drip(response_bytes(200, b"slow"), every=0.1, size=30)
 
         with serving(script) as server:
             call(transport, get(server.url), IDLE)
@@ -139,7 +139,7 @@ class Timing(Checks):
             for wait in (0.0, 1.2 * DEADLINE):
                 peer.read_request()
                 peer.stopping.wait(wait)
-                peer.send(reply_bytes())
+                peer.send(response_bytes())
 
         with serving(script, tls=tls) as server:
             call(transport, get(server.url), lesson, timeout=DEADLINE)

@@ -32,14 +32,14 @@ from muybridge.testing.scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply_bytes,
+    response_bytes,
     send,
     serve,
 )
 from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import HttpRequest
 
-_EVIL = reply_bytes(200, b"somebody else's")
+_EVIL = response_bytes(200, b"somebody else's")
 _IN_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 
 UNASKED = Lesson(
@@ -59,8 +59,8 @@ BEHIND = Lesson(
     "what follows may be the true response, and accept the request: taken for refused, it is "
     "reported as free of charge, or sent and paid for again after a 429, and its id is lost",
     "the end of a response that refuses a paid request: whatever has arrived behind it makes the "
-    "exchange fail, with everything that arrived; building.Reply does it if exchange.receive gets "
-    "everything that is read and exchange.send knows the socket",
+    "exchange fail, with everything that arrived; building.Response does it if exchange.receive "
+    "gets everything that is read and exchange.send knows the socket",
 )
 
 
@@ -104,7 +104,7 @@ def _greet_over_tls(peer: Peer) -> None:
         peer.sock.sendall(outgoing.read())  # in one piece, so that nothing comes between
 
     until_done(tls.do_handshake, _EVIL)
-    until_done(lambda: peer.received.extend(tls.read()), reply_bytes(200, b"its own"))
+    until_done(lambda: peer.received.extend(tls.read()), response_bytes(200, b"its own"))
     peer.hang()
 
 
@@ -145,18 +145,20 @@ class Unasked(Checks):
     @pytest.mark.parametrize("status", [400, 429])
     def test_behind_a_refusal(self, transport: Transport, status: int) -> None:
         """A paid request is not taken for refused if another response follows the refusal."""
-        with serving([read_request, send(reply_bytes(status, b"no") + _EVIL), hang]) as server:
+        with serving([read_request, send(response_bytes(status, b"no") + _EVIL), hang]) as server:
             failure = failure_of(transport, post(server.url), BEHIND)
         BEHIND.require(failure.sent, "sent=True, for it may have been accepted", failure)
         kept = b"somebody else's" in failure.partial
         BEHIND.require(kept, "partial with the second response", failure)
 
-    def test_unasked_reply_to_paid(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
+    def test_unasked_response_to_paid(
+        self, transport: Transport, tls: ssl.SSLContext | None
+    ) -> None:
         """What a server sends unasked is never taken for the response to a paid request."""
         self._check_behind(transport, tls, post)
 
-    @promises("discards_unasked_replies")
-    def test_unasked_reply(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
+    @promises("discards_unasked_responses")
+    def test_unasked_response(self, transport: Transport, tls: ssl.SSLContext | None) -> None:
         """Nor for the response to one that costs nothing."""
         self._check_behind(transport, tls, get)
 
@@ -166,7 +168,7 @@ class Unasked(Checks):
         tls: ssl.SSLContext | None,
         make: Callable[[str], HttpRequest],
     ) -> None:
-        for whole in (reply_bytes(200, b"{}"), _IN_CHUNKS):
+        for whole in (response_bytes(200, b"{}"), _IN_CHUNKS):
             first = [read_request, send(whole + _EVIL), hang]
             with serving(in_turn(first, serve(200, b"its own")), tls=tls) as server:
                 for turn, own in (("first", b"{}"), ("second", b"its own")):
@@ -183,7 +185,7 @@ class Unasked(Checks):
         def first(peer: Peer) -> None:
             """Answer one request, and send another response while the connection is idle."""
             peer.read_request()
-            peer.send(reply_bytes())
+            peer.send(response_bytes())
             idle.wait(ENOUGH)
             with contextlib.suppress(OSError):  # it may have been closed
                 peer.send(_EVIL)

@@ -14,11 +14,18 @@ It needs a system with `fork`, and the extra `testing`. `docs/write-a-store.md` 
 
 from __future__ import annotations
 
-from muybridge.testing.store_conformance.durability import Durability
-from muybridge.testing.store_conformance.lessons import StoreCapabilities
-from muybridge.testing.store_conformance.owners import Owners
-from muybridge.testing.store_conformance.races import Races
-from muybridge.testing.store_conformance.statements import Statements
+from muybridge.extras import missing_extra
+
+try:
+    from muybridge.testing.store_conformance.durability import Durability
+    from muybridge.testing.store_conformance.lessons import StoreCapabilities
+    from muybridge.testing.store_conformance.owners import Owners
+    from muybridge.testing.store_conformance.races import Races
+    from muybridge.testing.store_conformance.statements import Statements
+except ModuleNotFoundError as _missing:
+    if _missing.name != "pytest":
+        raise
+    raise missing_extra(__name__, _missing.name, "testing") from None
 
 __all__ = ["StoreCapabilities", "StoreConformance"]
 

@@ -194,11 +194,11 @@ class StoreChecks:
             child.wait()
         for child in children:
             child.go()
-        told = [child.result() for child in children]
-        for one in told:
+        outcomes = [child.result() for child in children]
+        for one in outcomes:
             if isinstance(one, str):
                 lesson.refuse("no step fails", one)
-        return [one for results in told for one in results]
+        return [one for results in outcomes for one in results]
 
     def _racing(
         self,
@@ -246,14 +246,14 @@ class _Child:
                 os.write(writing, b".")
                 os.read(go_reading, 1)
 
-            told: Any = "it was killed"
+            result: Any = "it was killed"
             try:
-                told = act(wait)
+                result = act(wait)
             except BaseException:  # noqa: BLE001  the parent reports it
-                told = traceback.format_exc()
+                result = traceback.format_exc()
             finally:
                 with os.fdopen(writing, "wb") as file:
-                    pickle.dump(told, file)
+                    pickle.dump(result, file)
                 os._exit(0)
         os.close(writing)
         os.close(go_reading)
@@ -270,9 +270,9 @@ class _Child:
     def result(self) -> Any:
         """Return what it has returned, or a text that says what it has raised."""
         with os.fdopen(self._reading, "rb") as file:
-            told = pickle.loads(self._begun + file.read())  # noqa: S301  from our own process
+            result = pickle.loads(self._begun + file.read())  # noqa: S301  from our own process
         os.waitpid(self._process, 0)
-        return told
+        return result
 
 
 def _fork() -> int:

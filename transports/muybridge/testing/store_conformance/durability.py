@@ -165,12 +165,12 @@ def _traced(act: Callable[[], object]) -> str:
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert tracer.stderr is not None  # noqa: S101  for type checkers
-        told = tracer.stderr.readline()
-        if "attached" not in told:
+        line = tracer.stderr.readline()
+        if "attached" not in line:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             tracer.communicate()
-            pytest.skip(f"not shown: strace may not trace here ({told.strip()})")
+            pytest.skip(f"not shown: strace may not trace here ({line.strip()})")
         os.write(go_writing, b".")
         os.waitpid(child, 0)
         tracer.communicate()
@@ -181,29 +181,29 @@ def _traced(act: Callable[[], object]) -> str:
 
 def _read(log: str, files: Iterable[Path]) -> tuple[bool, set[str]]:
     """Return whether any of *files* was written, and what was not synced when it was sent."""
-    known = {str(file) for file in files}
-    there = {name for name in known if Path(name).exists()}
+    names = {str(file) for file in files}
+    there = {name for name in names if Path(name).exists()}
     written, unsynced, synchronous = False, set[str](), set[str]()
     for call, arguments, path in _calls_in(log):
         if call == "write" and _SENT.decode() in arguments:
             return written, unsynced
-        folders = {str(Path(name).parent) for name in known if f'"{name}"' in arguments}
+        folders = {str(Path(name).parent) for name in names if f'"{name}"' in arguments}
         if call in ("fsync", "fdatasync", "msync"):
             unsynced.discard(path)
         elif call in ("open", "openat", "creat"):
-            if path in known and re.search(r"O_D?SYNC", arguments):
+            if path in names and re.search(r"O_D?SYNC", arguments):
                 synchronous.add(path)
-            if path in known - there and (call == "creat" or "O_CREAT" in arguments):
+            if path in names - there and (call == "creat" or "O_CREAT" in arguments):
                 there.add(path)
                 unsynced.add(str(Path(path).parent))
         elif call in _WRITES:
-            if path in known:
+            if path in names:
                 written = True
                 if path not in synchronous:
                     unsynced.add(path)
         elif folders:  # names have changed
             unsynced |= folders
-            gone = {name for name in known if f'"{name}"' in arguments}
+            gone = {name for name in names if f'"{name}"' in arguments}
             there -= gone
             unsynced -= gone
     return SYNCED.refuse("what is sent", "the process has failed: see what it has printed")

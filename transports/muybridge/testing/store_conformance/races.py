@@ -177,7 +177,7 @@ class Races(StoreChecks):
     def test_everything_at_once(self) -> None:
         """Steps and decisions of any order, under any tags: none fails, and the sums are right."""
         database, store = self._made()
-        tags = ("a", "b", "c")
+        tags = ("a=1", "b=1", "c=1")
 
         def buy(store: Store, chance: Random) -> None:
             for _ in range(5):

@@ -1,7 +1,7 @@
 """HTTP/1.1 in blocking code: the conversation of the async transports, bound to sockets.
 
 The coroutines are the same, but their waits block the thread instead of suspending. So each runs
-from its start to its end in one step (`replies.run`).
+from its start to its end in one step (`responses.run`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Self, TypeVar
 
 from muybridge.signals import raised_by_handler
 from muybridge.wire.http1.byte_streams import Address
-from muybridge.wire.http1.response import Reply
+from muybridge.wire.http1.response import Response
 from muybridge.wire.http1.socket_stream import open_socket
-from muybridge.wire.replies import BlockingFace
+from muybridge.wire.responses import BlockingFace
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class BlockingLoop:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> BlockingStream:
-        """Connect to *address*."""
+        """Open a connection to *address*. The socket's own timeout bounds the attempt."""
         sock = open_socket(address)
         try:
             sock.settimeout(seconds)
@@ -125,13 +125,13 @@ class BlockingLoop:
         return BlockingStream(sock)
 
 
-class BlockingReply(BlockingFace, Reply):
+class BlockingResponse(BlockingFace, Response):
     """What a blocking `stream` returns. Coroutines that are run in one step may await it, too."""
 
     __slots__ = ()
 
     def pieces(self) -> Self:
-        """Return an iterator over the decoded body as it arrives; see `Reply.pieces`."""
+        """Return an iterator over the decoded body as it arrives; see `Response.pieces`."""
         return self
 
 

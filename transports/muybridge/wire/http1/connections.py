@@ -90,10 +90,10 @@ async def connect(
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
     proxied = proxy is not None
-    found, public = await checked_addresses(
+    addresses, public = await checked_addresses(
         loop, exchange, nearest, connect_timeout, proxied=proxied
     )
-    stream = await first_that_answers(loop, found, connect_timeout, exchange)
+    stream = await first_that_answers(loop, addresses, connect_timeout, exchange)
     if ssl_context is None:
         return Connection(public, stream)
     try:
@@ -128,14 +128,14 @@ async def checked_addresses(
         Fault: The request must not go to one of them.
         OSError: The name does not resolve, or not in time.
     """
-    found = numeric_addresses(*place)
-    if not found:
+    resolved = numeric_addresses(*place)
+    if not resolved:
         seconds, late = _limit(exchange, most, "the name lookup took too long")
-        found = await loop.within(seconds, late, loop.look_up(*place))
-    addresses = [str(address[0]) for *_, address in found]
+        resolved = await loop.within(seconds, late, loop.look_up(*place))
+    addresses = [str(address[0]) for *_, address in resolved]
     public = not proxied and check_addresses(exchange.request, addresses)
     exchange.phase = Phase.CONNECT
-    return found, public
+    return resolved, public
 
 
 async def first_that_answers(
@@ -147,7 +147,7 @@ async def first_that_answers(
         Fault: There is no address.
         OSError: None of them answers in time. This is the error of the last one.
     """
-    failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
+    failed: OSError | None = None
     for address in addresses:
         seconds, late = _limit(exchange, connect_timeout, "the address did not answer")
         try:
@@ -156,7 +156,7 @@ async def first_that_answers(
             if raised_by_handler(error):
                 raise
             failed = error
-    raise failed
+    raise failed or Fault(Reason.NAME_RESOLUTION, "the host has no address")
 
 
 def _limit(exchange: Exchange, most: float | None, late: str) -> tuple[float, str]:
@@ -187,13 +187,13 @@ async def _secure(
 
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. It sees nothing of the request itself."""
-    from muybridge.wire._proxy import TunnelReply
+    from muybridge.wire._proxy import TunnelResponse
 
     authority = f"{origin.host}:{origin.port}"
     fields = (("Host", authority), *proxy.fields)
     rest = memoryview(request_head("CONNECT", authority, fields))
     while rest:
         rest = rest[await stream.send(rest) :]
-    reply, is_open = TunnelReply(), False
+    response, is_open = TunnelResponse(), False
     while not is_open:
-        is_open = reply.take(await stream.receive(4096))
+        is_open = response.take(await stream.receive(4096))

@@ -16,13 +16,12 @@ It goes through these steps, each of which can fail:
 - A connection is kept only after a response that ended where its head says, and with nothing
   behind it. Any doubt closes it: the next request would read what is left.
 
-`replies` has what it shares with the exchanges of other libraries: how a failure is returned, so
+`responses` has what it shares with the exchanges of other libraries: how a failure is returned, so
 that no frame that knows the key stays in a traceback.
 """
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Coroutine, Iterable
 from typing import Any
@@ -37,14 +36,12 @@ from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.second_response import refuse_second_response
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
-from muybridge.wire.replies import AsyncFace, left_early
+from muybridge.wire.responses import AsyncFace, left_early
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
-
-_METHOD = re.compile(r"[A-Z]+")
 
 
 @attrs.define(eq=False, repr=False)
-class Reply(AsyncFace):
+class Response(AsyncFace):
     """What `stream` returns. Entering it sends the request, leaving it ends the exchange.
 
     Args:
@@ -78,7 +75,8 @@ class Reply(AsyncFace):
     def _ask(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         """Send the request, and read the head of the response."""
         self._reader = ResponseReader(self._request.method, paid=self._request.paid)
-        return self._send_to(self._find_route(), exchange)
+        self._route, target = self._network.find(self._request, self._authorization)
+        return self._send_to(target, exchange)
 
     async def _send_to(self, target: str, exchange: Exchange) -> None:
         """Connect, send the request, and read the head of the response."""
@@ -93,25 +91,18 @@ class Reply(AsyncFace):
     async def _read(self, exchange: Exchange) -> bytes:
         """Return the next piece of the decoded body, or none at its end."""
         reader = self._reader
-        while not reader.complete:
-            self._in_use()
-            if piece := reader.read():
-                return exchange.pass_on(piece)
-            if not reader.complete:
-                reader.feed(await self._receive_in_time(exchange))
+        if self._connection is None and not reader.complete:
+            raise left_early()
+        while not (piece := reader.read()) and not reader.complete:
+            reader.feed(await self._receive_in_time(exchange))
+        if piece:
+            return exchange.pass_on(piece)
         if self._connection is not None:
             self._finish(exchange)
         return b""
 
     def _new_record(self) -> Exchange:
         return Exchange(self._request, self._timeout, clock=self._loop.now, any_library=False)
-
-    def _find_route(self) -> str:
-        """Find the route, and return the request target."""
-        self._route, target = self._network.find(self._request, self._authorization)
-        if not _METHOD.fullmatch(self._request.method):
-            raise Fault(Reason.OTHER, "the method of the request is invalid")
-        return target
 
     async def _connect(self, exchange: Exchange) -> None:
         route = self._route
@@ -189,6 +180,7 @@ class Reply(AsyncFace):
         """Keep the connection if it can be used again."""
         reader = self._reader
         refuse_second_response(exchange, self._unread)
+        # A server that answers before it has the whole request will not read the rest of it.
         is_clean = not (reader.is_followed or exchange.ended or exchange.send_error)
         if self._connection and reader.keeps_alive and is_clean and not self._is_spare:
             self._route.keep(self._connection)

@@ -98,7 +98,9 @@ class ResponseReader:
         if not data:
             self._feed_end()
         while data and self.head is None:
-            data = self._feed_head(data)
+            block, data = self._cut_head(data)
+            if block is not None:
+                self._take_head(block)
         if data:
             self._feed_body(data)
 
@@ -126,8 +128,8 @@ class ResponseReader:
         return b""
 
     def _make_parser(self) -> None:
-        self._told: list[bytes] = []
-        tell = self._told.append
+        self._parsed: list[bytes] = []
+        tell = self._parsed.append
         self._parser = HttpResponseParser(
             SimpleNamespace(
                 on_message_begin=partial(tell, _BEGIN),
@@ -138,8 +140,12 @@ class ResponseReader:
         # Some servers pad the sizes of their chunks.
         self._parser.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
 
-    def _feed_head(self, data: bytes) -> bytes:
-        """Take the part of *data* that belongs to the head, and return the rest."""
+    def _cut_head(self, data: bytes) -> tuple[bytearray | None, bytes]:
+        """Take the part of *data* that belongs to a head.
+
+        Returns:
+            The head that decides, if it is whole, and the rest of *data*.
+        """
         before = len(self._arrived)
         if before == 0:
             # Only now: where thousands wait, the garbage collector visits all that they hold.
@@ -147,33 +153,37 @@ class ResponseReader:
         self._arrived += data
         if not _STATUS_LINE.startswith(self._arrived[: len(_STATUS_LINE)]):
             raise Fault(Reason.MALFORMED, "the response is not HTTP/1")
-        found = self._arrived.find(_HEAD_END, max(0, before - len(_HEAD_END)))
-        end = len(self._arrived) if found < 0 else found + len(_HEAD_END)
+        blank_line = self._arrived.find(_HEAD_END, max(0, before - len(_HEAD_END)))
+        end = len(self._arrived) if blank_line < 0 else blank_line + len(_HEAD_END)
         if not self._parse(data[: end - before]):
             raise _malformed()
         if end > _OVERHEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the response's head is too long")
-        if found < 0:
-            return b""
+        if blank_line < 0:
+            return None, b""
         status = self._parser.get_status_code()
         if status < _LEAST:
             raise _malformed()
+        block, rest = self._arrived[:blank_line], data[end - before :]
         if status < _FINAL:  # it is informational, and has no body
             self._arrived = bytearray()
-        else:
-            self._take_head(status, self._arrived[:found].decode("latin-1"))
-        return data[end - before :]
+            return None, rest
+        return block, rest
 
-    def _take_head(self, status: int, text: str) -> None:
+    def _take_head(self, block: bytearray) -> None:
         """Read the head, and find out where the body ends and how it is coded."""
-        first, *lines = text.split("\r\n")
+        status = self._parser.get_status_code()
+        first, *lines = block.decode("latin-1").split("\r\n")
         if len(lines) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the response has too many headers")
-        fields = [line.partition(":") for line in lines]
-        head = HttpHead(status, tuple([(name, value.strip(" \t")) for name, _, value in fields]))
+        headers: list[tuple[str, str]] = []
+        for line in lines:
+            name, _, value = line.partition(":")
+            headers.append((name, value.strip(" \t")))
+        head = HttpHead(status, tuple(headers))
         items = listed(head)
         framing = self._framing = Framing.of(self._method, status, items)
-        self._inflation = Inflation.of(head, paid=self._paid)
+        self._inflation = Inflation.of(items["content-encoding"], paid=self._paid)
         self._pieces = deque()
         options = items["connection"]
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
@@ -181,7 +191,7 @@ class ResponseReader:
         if not framing.chunked:
             self._missing = 0 if framing.bodiless else framing.length
             self._has_ended = self._missing == 0
-        self._told.clear()
+        self._parsed.clear()
         self.head = head
 
     def _feed_body(self, data: bytes) -> None:
@@ -199,15 +209,15 @@ class ResponseReader:
 
     def _feed_chunks(self, data: bytes) -> None:
         is_sound = self._parse(data)
-        told, self._told[:] = self._told[:], ()
-        self._has_ended = _END in told
-        end = told.index(_END) if self._has_ended else len(told)
-        self._pieces += told[:end]
+        parsed, self._parsed[:] = self._parsed[:], ()
+        self._has_ended = _END in parsed
+        end = parsed.index(_END) if self._has_ended else len(parsed)
+        self._pieces += parsed[:end]
         if self._has_ended:
-            self.is_followed = len(told) > end + 1 or not is_sound
+            self.is_followed = len(parsed) > end + 1 or not is_sound
             return
         self._is_malformed = not is_sound
-        self._overhead = 0 if told else self._overhead + len(data)
+        self._overhead = 0 if parsed else self._overhead + len(data)
         if self._overhead > _OVERHEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the response's trailer is too long")
 

@@ -31,6 +31,7 @@ def refuse_second_response(exchange: Exchange, unread: Callable[[], bytes]) -> N
         return
     behind, size = unread(), len(exchange.raw)
     if _read(exchange, size).is_followed:
+        # The shortest beginning that is complete ends where the first response does.
         end = bisect_left(range(size), x=True, key=lambda some: _read(exchange, some).complete)
         behind = bytes(exchange.raw[end:]) + behind
     if behind:

@@ -7,7 +7,7 @@ from typing import ClassVar, NoReturn
 
 from muybridge.wire.http1.byte_streams import EventLoop
 from muybridge.wire.http1.connections import Connection
-from muybridge.wire.http1.response import Reply
+from muybridge.wire.http1.response import Response
 from muybridge.wire.network import Network
 from muybridge_protocol.http import HttpRequest
 
@@ -47,7 +47,7 @@ class Http1Transport:
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Reply:
+    ) -> Response:
         """Send *request* on entering the context, and return its response.
 
         Args:
@@ -58,7 +58,7 @@ class Http1Transport:
         Raises:
             TransportError: On entering, if the head did not arrive whole.
         """
-        return Reply(
+        return Response(
             self.event_loop, self._network, self._connect_timeout, request, timeout, authorization
         )
 
