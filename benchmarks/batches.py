@@ -161,7 +161,7 @@ def _nearly_finish(folder: Path) -> None:
             "WHERE number <= ?",
             (ITEMS,),
         )
-        db.execute("DELETE FROM muybridge_purchases")
+        db.execute("UPDATE muybridge_purchases SET state = 'released'")
         db.commit()
 
 

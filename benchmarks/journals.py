@@ -1,8 +1,9 @@
 """How many creates a second workers arm and conclude in PostgreSQL, beside pgbench.
 
 Both make the same two durable commits for each create, in the same tables, over as many
-connections: a claimed item is armed, and its task is recorded. pgbench does nothing else. A worker
-also checks its lease and that the item is its own, in Python. Rounds alternate, because a disk is
+connections: an item is armed with its purchase, and both are concluded. pgbench does nothing else.
+A worker also reads budgets and counts what is spent, and checks its lease and that the item is its
+own, in Python. Rounds alternate, because a disk is
 not always as fast.
 
 Workers are processes of their own, as in a fleet. So pgbench has a thread for each connection, and
@@ -17,29 +18,41 @@ import secrets
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 from urllib.parse import quote
 
 from benchmarks.measuring import Report, Target
-from muybridge.batch.journal_entries import Entry, State
+from muybridge_protocol.purchases import Measure, Order, Outcome, State
+from muybridge_protocol.records.tasks import Task
 
 CONNECTIONS = (1, 8)
+SERVICE = "https://service.test"
+_ONE = dict.fromkeys(Measure, Decimal(1))
 CREATES = 1_000
 """Creates of each connection."""
 _WARM_UP = 50
 """Creates of each worker before its time is taken: it is to work for hours."""
-_CLAIM = "UPDATE muybridge_items SET state = 'claimed', owner = 'worker ' || (number - 1) %% %s"
 _SCRIPT = """
 \\set number :n * :clients + :client_id + 1
-UPDATE muybridge_items SET state = 'armed', attempt = 1, armed_by = 'bench',
-    sending_until = clock_timestamp() + make_interval(secs => 60)
-    WHERE batch = 1 AND number = :number;
-UPDATE muybridge_items SET state = 'submitted', token = '{token}', task = 'task-1'
-    WHERE batch = 1 AND number = :number;
+BEGIN;
+INSERT INTO muybridge_purchases (key, account, owner, state, armed_at, sending_until, family, model,
+    tags, budgets, amounts, batch, number)
+    VALUES ('bench-' || :number, 'a', 'bench', 'armed', 1.5e9, 1.5e9, 'imgb', 'imgb-2',
+    '["batch=horses"]', '[]', '{{}}', {batch}, :number);
+UPDATE muybridge_item SET stage = 'armed', purchase = 'bench-' || :number, owner = 'bench'
+    WHERE batch = {batch} AND number = :number;
+END;
+BEGIN;
+UPDATE muybridge_purchases SET state = 'accepted', task = 'bench-' || :number
+    WHERE key = 'bench-' || :number;
+UPDATE muybridge_item SET stage = 'submitted', began = 1.5e9
+    WHERE batch = {batch} AND number = :number;
+END;
 \\set n :n + 1
 """
 
@@ -75,31 +88,32 @@ def _server() -> Iterator[tuple[str, Path]]:
         server.cleanup()
 
 
-def _prepared(url: str, count: int) -> str:
-    """Return the address of a schema with a batch of its own."""
+def _prepared(url: str, count: int) -> tuple[str, int]:
+    """Return the address of a schema with a batch of its own, and the batch's number."""
     import psycopg
 
-    from muybridge.batch.postgres import PostgresJournal
-    from muybridge.testing.journal_conformance.any_journal import SERVICE, new_items
+    from muybridge.purchases import Store
+    from muybridge.purchases.postgres import PostgresDatabase
+    from muybridge.purchases.store import NewItem
 
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     place = f"{url}&options={quote(f'-c search_path={name}')}"
-    PostgresJournal.create(
-        place, "horses", SERVICE, new_items(count * (CREATES + _WARM_UP))
-    ).close()
-    with psycopg.connect(place, autocommit=True) as db:
-        db.execute(_CLAIM, (count,))
-    return place
+    body = '{"model": "imgb-2", "prompt": "horse"}'
+    items = [
+        NewItem(name="", stem=str(number), family="imgb", body=body)
+        for number in range(1, count * (CREATES + _WARM_UP) + 1)
+    ]
+    with Store(PostgresDatabase(place)) as store:
+        return place, store.begin_batch("horses", items, service=SERVICE)
 
 
-def _pgbench(url: str, programs: Path, count: int) -> float:
-    from muybridge.testing.journal_conformance.any_journal import TOKEN
-
+def _pgbench(prepared: tuple[str, int], programs: Path, count: int) -> float:
+    url, batch = prepared
     with TemporaryDirectory() as folder:
         script = Path(folder, "creates.sql")
-        script.write_text(_SCRIPT.format(token=TOKEN), encoding="ascii")
+        script.write_text(_SCRIPT.format(batch=batch), encoding="ascii")
         command = [
             str(programs / "pgbench"), "--no-vacuum", "--file", str(script),
             "--client", str(count), "--jobs", str(count), "--transactions", str(CREATES),
@@ -112,11 +126,11 @@ def _pgbench(url: str, programs: Path, count: int) -> float:
     return float(line.split()[2])
 
 
-def _workers(url: str, count: int) -> float:
+def _workers(prepared: tuple[str, int], count: int) -> float:
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(count), context.SimpleQueue()
     workers = [
-        context.Process(target=_work, args=(url, f"worker {n}", ready.wait, results.put))
+        context.Process(target=_work, args=(*prepared, count, n, ready.wait, results.put))
         for n in range(count)
     ]
     for worker in workers:
@@ -128,24 +142,33 @@ def _workers(url: str, count: int) -> float:
     return count * CREATES / (ended - began)
 
 
-def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[object], None]) -> None:
+def _work(
+    url: str,
+    batch: int,
+    count: int,
+    first: int,
+    ready: Callable[[], object],
+    tell: Callable[[object], None],
+) -> None:
     """Arm and conclude creates, and tell when that began and ended."""
-    from muybridge.batch.postgres import PostgresJournal
-    from muybridge.testing.journal_conformance.any_journal import TOKEN
+    from muybridge.purchases import Store
+    from muybridge.purchases.postgres import PostgresDatabase
 
     os.setsid()
-    with PostgresJournal(url, "horses") as journal:
-        journal.register(name)
-        claimed = journal.owned_by(name)
+    with Store(PostgresDatabase(url)) as store:
+        store.register(60)
 
-        def conclude(entries: Sequence[Entry]) -> None:
-            for entry in entries:
-                journal.arm(entry, 1, by=name, lasts=60)
-                journal.move(entry, State.ARMED, State.SUBMITTED, by=name, token=TOKEN)
+        def buy(turns: range) -> None:
+            for turn in turns:
+                number = turn * count + first + 1
+                order = Order(account="a", tags=("batch=horses",), amounts=_ONE)
+                bought = store.arm(order, item=(batch, number))
+                task = Task(id=f"task-{number}", submitted_at=1.5e9)
+                store.conclude(bought.key, Outcome(state=State.ACCEPTED, task=task))
 
-        conclude(claimed[:_WARM_UP])
+        buy(range(_WARM_UP))
         ready()
         began = time.monotonic()
-        conclude(claimed[_WARM_UP:])
+        buy(range(_WARM_UP, _WARM_UP + CREATES))
         tell((began, time.monotonic()))
         ready()  # a process that ends takes time from the others
