@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from muybridge.batch.items.batch import Batch
 
 import moments
-from muybridge.batch import SharedBatch, Stage
+from muybridge.batch import SharedBatch
 from muybridge.cli.commands import muybridge
 from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
 from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.purchases import Choice, Outcome, State
+from muybridge_protocol.records.tasks import Task
 
+from .begun import LOST, bought, lost
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres
 from .runner_process import KEY, horses
@@ -89,18 +91,18 @@ def test_a_person_decides(command: Command) -> None:
         done = command(WORKER, server)
         assert (done.exit_code, done.stdout) == (4, "2 ambiguous\n")
         assert "item 1 (h1) is ambiguous" in done.stderr
-        assert "muybridge decide --batch horses ITEM" in done.stderr
+        assert "muybridge decide --store URL --batch horses ITEM" in done.stderr
         (task,) = server.accepted["horse 1"]
         resuming = "muybridge worker --store URL --batch horses"
-        done = command(f"decide --batch horses --store URL h1 --adopt {task}", server)
+        done = command(f"decide --store URL --batch horses h1 --adopt {task}", server)
         assert (done.exit_code, done.stderr) == (
             0,
             f"item 1 (h1) is submitted now; to resume: {resuming}\n",
         )
-        done = command("decide --batch horses --store URL h2 --resubmit --i-may-pay-twice", server)
+        done = command("decide --store URL --batch horses h2 --resubmit --i-may-pay-twice", server)
         assert done.exit_code == 2
         assert "may still be under way: try again in" in done.stderr
-        assert command("decide --batch horses --store URL h2 --abandon", server).exit_code == 0
+        assert command("decide --store URL --batch horses h2 --abandon", server).exit_code == 0
         done = command(f"{WORKER} --json", server)
         summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         assert done.exit_code == 0
@@ -108,49 +110,33 @@ def test_a_person_decides(command: Command) -> None:
         assert (summary["items"], summary["strays"]) == ([], [])
 
 
-def _lost(journal: Batch, attempt: int) -> None:
-    """Let the worker `one` arm the second item, and be declared dead before its response."""
-    entry = journal.entry(2)
-    if entry.state is Stage.AMBIGUOUS:
-        journal.move(entry, Stage.AMBIGUOUS, Stage.QUEUED, by=None)
-    taken = journal.take("one", creates=True)
-    assert taken is not None
-    journal.arm(taken, attempt, by="one", lasts=0)
-    journal.move(taken, Stage.ARMED, Stage.AMBIGUOUS, by="one", owner=None, reason="it was lost")
-
-
-@pytest.mark.parametrize(
-    ("after", "facts", "said"),
-    [
-        (Stage.SUBMITTED, {"token": TOKEN}, "It names task task-1, which you have probably paid"),
-        (Stage.ARMED, {"reply": b'{"id": "task-1"}'}, "It names task task-1, which you have prob"),
-        (Stage.ARMED, {"reply": b'{"i'}, "It names no task, so check your account."),
-        (Stage.REFUSED, {}, "That request created no task."),
-    ],
-)
+@pytest.mark.parametrize("state", [State.ACCEPTED, State.AMBIGUOUS, State.RELEASED])
 def test_a_stray_is_shown_with_what_to_do(
-    after: Stage, facts: dict[str, Any], said: str, command: Command, shared: SharedBatch
+    state: State, command: Command, shared: SharedBatch
 ) -> None:
-    """A late response is reported with its task's id, until the item has that very task."""
+    """A task that a late response names is reported, and belongs to no other request."""
     command("batch submit FILE --store URL --name horses")
-    with shared.open() as journal:
-        journal.register("one")
-        assert journal.take("one", creates=True) is not None  # the first item
-        _lost(journal, 1)
-        _lost(journal, 2)
-        assert not journal.report_late(2, 1, after, by="one", **facts)
+    task = Task(id="task-1", family="imgb", submitted_at=5.0)
+    news = Outcome(state=state, task=task if state is State.ACCEPTED else None)
+    with shared.open() as found:
+        first = bought(found, 2, LOST)
+        found.store.decide(first.key, Choice.RESUBMIT)
+        lost(found, 2)
+        found.store.conclude(first.key, news)
+    if state is not State.ACCEPTED:
+        assert _late(command) == []
+        return
     (line,) = _late(command)
+    said = "It names task task-1, which you have probably paid for"
     assert line.startswith(
         f"item 2: a response arrived after you had decided about the item. {said}"
     )
-    if "task-1" in said:
-        assert "; to see it: muybridge get task-1; to use it for this item: muybridge" in line
-        adopt = line.rpartition("muybridge ")[2]
-        assert adopt == "decide --batch horses --store URL 2 --adopt task-1"
-        assert command(adopt).exit_code == 0
-        assert _late(command) == []
-        done = command("batch status --store URL horses --json")
-        assert json.loads(done.stdout)["strays"] == []
+    assert line.endswith("; to save its result: muybridge download task-1")
+    (stray,) = json.loads(command("batch status --store URL horses --json").stdout)["strays"]
+    assert (stray["number"], stray["task_id"]) == (2, "task-1")
+    done = command("decide --store URL --batch horses 2 --adopt task-1")
+    assert done.exit_code == 2
+    assert "already has task task-1" in done.stderr
 
 
 def _late(command: Command) -> list[str]:
@@ -270,7 +256,7 @@ def test_another_file(command: Command, tmp_path: Path) -> None:
         done = command(f"batch submit {tmp_path / file}.jsonl --store URL --name horses")
         assert done.exit_code == 2
         assert said in done.stderr
-        assert "use another name, or submit the same items as before" in done.stderr
+        assert "submit the same items as before, with new ones at the end" in done.stderr
         assert "folder" not in done.stderr
 
 
@@ -301,16 +287,30 @@ def test_json(command: Command) -> None:
     ("line", "said"),
     [
         ("batch status --store URL mules", "There is no batch mules"),
-        ("batch status --store nonsense horses", "not the address of a database"),
-        (WORKER, "There is no batch 'horses'"),
+        ("batch status --store nonsense horses", "There is no batch horses in"),
+        (WORKER, "There is no batch horses"),
+        ("batch status --store postgresql://127.0.0.1:1/studio horses", "postgresql://127.0.0.1/"),
     ],
 )
-def test_an_unusable_journal(line: str, said: str, command: Command, server: BillingServer) -> None:
-    """A batch that is not there, and a database that cannot be used, end with 6."""
+def test_an_unusable_store(
+    line: str,
+    said: str,
+    command: Command,
+    server: BillingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A batch that is not there, and a database that cannot be used, end with 6.
+
+    Nothing is made in their place.
+    """
+    monkeypatch.chdir(tmp_path)
+    before = {*tmp_path.iterdir()}
     done = command(line)
     assert done.exit_code == 6, done.output
     assert said in done.stderr
     assert server.requests == 0
+    assert {*tmp_path.iterdir()} == before
 
 
 def test_the_unit() -> None:

@@ -327,7 +327,7 @@ def _finish(
         long_document({**summary_record(code, counts, report.entries), "sheet": sheet})
     say_reasons(report.entries, stopped=report.stopped)
     if report.ambiguous:
-        say_how_to_decide(shlex.quote(str(report.folder)))
+        say_how_to_decide(report.folder)
     if report.stopped:
         say(f"stopped: {report.stopped}")
     if not invocation.presentation.json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 import click
@@ -12,7 +12,9 @@ from muybridge.batch import SharedReport
 from muybridge.batch.disk_errors import StoreOutdated
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import BatchMissing
+from muybridge.batch.shared import Place
 from muybridge.batch.stores.port import PlaceUnusable
+from muybridge.cli.batch_places import words_of
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import interrupted_code
@@ -119,14 +121,11 @@ def summary_record(
     }
 
 
-def say_how_to_decide(batch: str) -> None:
-    """Say how a person decides about ambiguous items.
-
-    Args:
-        batch: The batch, as a word of the command.
-    """
+def say_how_to_decide(place: Place) -> None:
+    """Say how a person decides about ambiguous items of the batch at *place*."""
+    words = shlex.join(["muybridge", "decide", *words_of(place)])
     say(
-        f"check your account, then decide: muybridge decide --batch {batch} ITEM --adopt ID | "
+        f"check your account, then decide: {words} ITEM --adopt ID | "
         "--abandon | --release --not-charged | --resubmit --i-may-pay-twice"
     )
 
@@ -154,9 +153,9 @@ def show_shared(
         long_document({**summary, "strays": strays, **more})
     say_reasons(ambiguous)
     if ambiguous:
-        say_how_to_decide(shlex.quote(report.batch.name))
+        say_how_to_decide(report.batch)
     for stray in report.strays:
-        _say_stray(stray, report, adoptable={entry.number for entry in ambiguous})
+        _say_stray(stray)
     if report.budget is not None:
         say_spent(report.budget)
     if report.out is not None:
@@ -168,25 +167,13 @@ def show_shared(
     context.exit(code)
 
 
-def _say_stray(stray: Purchase, report: SharedReport, *, adoptable: Container[int]) -> None:
-    """Report a task that no item has, and what to do about it.
-
-    Args:
-        stray: Its purchase.
-        report: The progress of the batch.
-        adoptable: The items that may still adopt its task.
-    """
-    task = shlex.quote(task_of(stray))
-    advice = f"to see it: muybridge get {task}"
-    if stray.number in adoptable:
-        batch = shlex.quote(report.batch.name)
-        advice += (
-            f"; to use it for this item: muybridge decide --batch {batch} {stray.number} "
-            f"--adopt {task}"
-        )
+def _say_stray(stray: Purchase) -> None:
+    """Report a task that no item has, and what to do about it."""
+    task = task_of(stray)
     say(
         f"item {stray.number}: a response arrived after you had decided about the item. It names "
-        f"task {task_of(stray)}, which you have probably paid for; {advice}"
+        f"task {task}, which you have probably paid for; to save its result: muybridge download "
+        f"{shlex.quote(task)}"
     )
 
 

@@ -405,7 +405,7 @@ class Store:
 
     @repeating
     def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
-        if not decisions:
+        if not (decisions or only_checked):
             return []
         members = [Member[Step](one) for one in decisions]
         with self.transaction() as turn:

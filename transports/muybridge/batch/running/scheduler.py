@@ -69,6 +69,7 @@ from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.purchases import UNKNOWN_END, Outcome, Purchase, Stage, State
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.remedies import in_records
 
 INCOMING: Final = "incoming"
 """The folder for unfinished downloads."""
@@ -390,7 +391,7 @@ class Scheduler:
 
     async def _left_queued(self, work: ItemWork, error: ServiceError, booking: ItemBooking) -> None:
         """Leave an item that was not sent to a later run."""
-        facts = {"owner": None, "reason": one_line(error.what())}
+        facts = {"owner": None, "reason": one_line(error.describe(in_records))}
         await self._move(work, (Stage.QUEUED, facts))
         with self._team.lock:
             if self._left:
