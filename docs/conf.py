@@ -42,6 +42,7 @@ nitpick_ignore = [
     ("py:class", "Source"),
     ("py:class", "OpenStream"),
     ("py:class", "Work"),
+    ("py:class", "muybridge.batch.items.reading.CheckedItem"),
     ("py:class", "muybridge.purchases.store.NewItem"),
     ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),
     ("py:class", "muybridge.testing.fake_transport.AsyncFakeReply"),

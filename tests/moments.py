@@ -264,6 +264,7 @@ CONSTANTS: Mapping[str, str] = {
     "sidecars written at once": "muybridge.batch.sidecars:_AT_ONCE",
     "names tried in a bucket": "muybridge.batch.stores.s3:_NAMES",
     "largest object": "muybridge.batch.stores.s3:_LARGEST",
+    "what begins a transaction": "muybridge.purchases.postgres:_BEGIN",
     "patience with BEGIN": "muybridge.purchases.postgres:_ANSWERS",
     "patience with a database": "muybridge.purchases.postgres:PATIENCE",
     "silence of a database": "muybridge.purchases.connecting:SILENCE",

@@ -231,7 +231,7 @@ def test_nothing_to_go_on_with(invoke: Invoke) -> None:
 def test_exit_codes(states: set[Stage], code: int) -> None:
     """What a person has to decide comes before what another run mends, and that before ends."""
 
-    report = Report(folder=Path(), name="out", entries=(), counts=dict.fromkeys(states, 1))
+    report = Report(folder=Path(), entries=(), counts=dict.fromkeys(states, 1))
     assert exit_code_of(report) == code
 
 

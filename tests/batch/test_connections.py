@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from muybridge.batch.journal_errors import StoreAway, StoreUnusable, Unstorable
 
 import moments
 from muybridge import Client, batch
 from muybridge.batch import SharedBatch, Stage
+from muybridge.purchases.errors import StoreAway, StoreUnusable
 
 from .billing import BillingServer
 from .fixtures import submit
@@ -169,14 +169,6 @@ def test_an_error_is_told_shortly() -> None:
     assert str(failed.value).count("x") == 500
 
 
-@pytest.mark.parametrize("error", [psycopg.DataError("too long"), psycopg.IntegrityError("twice")])
-def test_what_cannot_be_stored_is_told(error: Exception) -> None:
-    """That is the fault of a value, not of the database."""
-    said = f"^{type(error).__name__}: {error}$"
-    with pytest.raises(Unstorable, match=said), connecting.telling("the database"):
-        raise error
-
-
 _WATCH = """
 CREATE TABLE watched (commits text);
 CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -184,14 +176,14 @@ BEGIN
     INSERT INTO watched VALUES (current_setting('synchronous_commit'));
     RETURN NULL;
 END $$;
-CREATE TRIGGER watching AFTER UPDATE OF state ON muybridge_items
+CREATE TRIGGER watching AFTER UPDATE OF stage ON muybridge_item
     FOR EACH ROW EXECUTE FUNCTION watch();
 CREATE FUNCTION leave_off() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', false);
     RETURN NULL;
 END $$;
-CREATE TRIGGER leaving AFTER INSERT ON muybridge_workers EXECUTE FUNCTION leave_off();
+CREATE TRIGGER leaving AFTER INSERT ON muybridge_owners EXECUTE FUNCTION leave_off();
 """
 """What notes how durable each step is, and leaves a setting behind that another client made."""
 

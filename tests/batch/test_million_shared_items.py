@@ -71,7 +71,7 @@ def test_many_items(count: int, postgres: Postgres, tmp_path: Path) -> None:
 def _ambiguous(postgres: Postgres, url: str) -> None:
     """Make every so many items ambiguous."""
     postgres.execute(
-        "UPDATE muybridge_items SET state = 'ambiguous' WHERE number %% 20 = 1 AND number <= %s",
+        "UPDATE muybridge_item SET stage = 'ambiguous' WHERE number %% 20 = 1 AND number <= %s",
         1000,
         url=url,
     )

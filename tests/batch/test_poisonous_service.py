@@ -76,7 +76,7 @@ def start(server: BillingServer, tmp_path: Path) -> Start:
 def rows(folder: Path) -> list[tuple[Any, ...]]:
     """Return all that the journal says."""
     with closing(sqlite3.connect(folder / "journal" / "store.sqlite3")) as db:
-        return db.execute("SELECT * FROM items ORDER BY number").fetchall()
+        return db.execute("SELECT * FROM muybridge_item ORDER BY number").fetchall()
 
 
 @pytest.mark.parametrize("driver", ["requests", *IN_EVENT_LOOP])

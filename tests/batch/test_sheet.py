@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import sqlite3
 from html.parser import HTMLParser
 from pathlib import Path
@@ -163,9 +163,10 @@ def test_every_fact_is_shown(folder: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_odd_value_hides_nothing_else(folder: Path, name: str, value: str) -> None:
-    """Whatever a foreign hand has left in a journal, the item keeps its picture and its name."""
+    """Whatever a foreign hand has left in a store, the item keeps its picture and its name."""
     db = sqlite3.connect(folder / "journal" / "store.sqlite3")
-    db.execute(f"UPDATE items SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
+    table = "muybridge_purchases" if name in ("token", "candidate") else "muybridge_item"
+    db.execute(f"UPDATE {table} SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
     db.commit()
     db.close()
     seen = page(folder)

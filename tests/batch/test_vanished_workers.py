@@ -24,7 +24,7 @@ connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 ITEMS = 4
 LOCKS: dict[str, tuple[bytes, dict[str, Any]]] = {
-    "budget": (b"muybridge_budgets", {"budget": Budget(creates=ITEMS)}),
+    "budget": (b"muybridge_spent", {"budget": Budget(creates=ITEMS)}),
     "rate": (b"muybridge_rates", {"rate": 100.0}),
 }
 _IN_A_TRANSACTION = """
@@ -47,6 +47,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"idle_in_transaction_session_timeout": "500ms", "lock_timeout": "10s"}
     known = getattr(connecting, "LIMITS", {})
     monkeypatch.setattr(*moments.constant("settings of a connection"), {**known, **limits})
+    begin = moments.constant("what begins a transaction")
+    quick = getattr(*begin).replace(b"'10s'", b"'500ms'").replace(b"'20s'", b"'10s'")
+    monkeypatch.setattr(*begin, quick)
 
 
 def once_it_locks(table: bytes, act: Callable[[], object]) -> Callable[[bytes], bytes]:

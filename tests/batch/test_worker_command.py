@@ -131,7 +131,7 @@ def test_a_stray_is_shown_with_what_to_do(
     assert line.startswith(
         f"item 2: a response arrived after you had decided about the item. {said}"
     )
-    assert line.endswith("; to save its result: muybridge download task-1")
+    assert line.endswith("; to see it: muybridge get task-1")
     (stray,) = json.loads(command("batch status --store URL horses --json").stdout)["strays"]
     assert (stray["number"], stray["task_id"]) == (2, "task-1")
     done = command("decide --store URL --batch horses 2 --adopt task-1")

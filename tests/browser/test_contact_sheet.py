@@ -34,7 +34,9 @@ def sheet(tmp_path: Path, window: Window) -> Window:
     ]
     SqliteJournal.create(tmp_path / "out", "https://service.test", items).close()
     db = sqlite3.connect(tmp_path / "out" / "journal" / "journal.sqlite3")
-    db.execute("UPDATE items SET state='failed', reason='a policy' WHERE number IN (100, 101)")
+    db.execute(
+        "UPDATE muybridge_item SET stage='failed', reason='a policy' WHERE number IN (100, 101)"
+    )
     db.commit()
     db.close()
     path = batch.status(tmp_path / "out").sheet
@@ -88,7 +90,7 @@ def test_a_sheet_that_was_copied_without_its_thumbnails_shows_the_pictures(
     item = NewItem(name="horse", stem="1", family="imgb", body={"model": "imgb-2", "prompt": "-"})
     SqliteJournal.create(out, "https://service.test", [item]).close()
     db = sqlite3.connect(out / "journal" / "journal.sqlite3")
-    db.execute("UPDATE items SET state='downloaded', path='horse.png'")
+    db.execute("UPDATE muybridge_item SET stage='downloaded', path='horse.png'")
     db.commit()
     db.close()
     Image.new("RGB", (900, 600), "orange").save(out / "horse.png")

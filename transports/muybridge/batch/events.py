@@ -10,7 +10,7 @@ import attrs
 
 from muybridge.batch.items.batch import SETTLED
 from muybridge.batch.items.entry import Entry
-from muybridge_protocol.purchases import Stage
+from muybridge_protocol.purchases import Purchase, Stage
 
 
 class What(StrEnum):
@@ -64,9 +64,11 @@ class Report:
 
     Args:
         folder: Its folder.
-        name: Its name in its store.
         entries: Its items, read from the store on access.
         counts: How many items are in each state, without empty states.
+        name: Its name in its store.
+        strays: Purchases that were paid for, and whose task no item has: their responses arrived
+            when somebody had decided otherwise.
         sheet: The contact sheet, or None if it could not be written.
         stopped: Why a run stopped early, or "".
         without_sidecar: How many sidecars a run could not write. The results are saved, and the
@@ -77,9 +79,10 @@ class Report:
     """
 
     folder: Path
-    name: str
     entries: Sequence[Entry] = attrs.field(repr=False)
     counts: Mapping[Stage, int]
+    name: str = ""
+    strays: tuple[Purchase, ...] = ()
     sheet: Path | None = None
     stopped: str = ""
     without_sidecar: int = 0

@@ -30,6 +30,7 @@ from muybridge.cli.batch_reports import (
     exit_code_for,
     say_how_to_decide,
     say_reasons,
+    say_strays,
     show_shared,
     store_errors,
     summary_record,
@@ -328,6 +329,7 @@ def _finish(
     say_reasons(report.entries, stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(report.folder)
+    say_strays(report.strays)
     if report.stopped:
         say(f"stopped: {report.stopped}")
     if not invocation.presentation.json:

@@ -154,8 +154,7 @@ def show_shared(
     say_reasons(ambiguous)
     if ambiguous:
         say_how_to_decide(report.batch)
-    for stray in report.strays:
-        _say_stray(stray)
+    say_strays(report.strays)
     if report.budget is not None:
         say_spent(report.budget)
     if report.out is not None:
@@ -167,14 +166,14 @@ def show_shared(
     context.exit(code)
 
 
-def _say_stray(stray: Purchase) -> None:
-    """Report a task that no item has, and what to do about it."""
-    task = task_of(stray)
-    say(
-        f"item {stray.number}: a response arrived after you had decided about the item. It names "
-        f"task {task}, which you have probably paid for; to save its result: muybridge download "
-        f"{shlex.quote(task)}"
-    )
+def say_strays(strays: Iterable[Purchase]) -> None:
+    """Report tasks that no item has, and what to do about them."""
+    for stray in strays:
+        say(
+            f"item {stray.number}: a response arrived after you had decided about the item. It "
+            f"names task {task_of(stray)}, which you have probably paid for; to see it: muybridge "
+            f"get {shlex.quote(task_of(stray))}"
+        )
 
 
 def _named(entry: Entry) -> str:

@@ -23,6 +23,7 @@ import attrs
 
 from muybridge.purchases.port import Rows
 from muybridge_protocol.fleet.allowance import PORTION
+from muybridge_protocol.records.convert import attributes
 
 
 @attrs.frozen(kw_only=True)
@@ -128,7 +129,7 @@ def read_rate(rows: Rows, service: str, lock: str = "") -> RequestRate:
 
 def lock_rate(rows: Rows, service: str) -> RequestRate:
     """Return the rate of a service, which nobody else changes until the transaction ends."""
-    first = attrs.asdict(RequestRate())
+    first = attributes(RequestRate(), *_FACTS)
     rows.run(
         f"INSERT INTO muybridge_rates (service, {', '.join(first)}) "
         f"VALUES (:service, :{', :'.join(first)}) ON CONFLICT DO NOTHING", service=service, **first,
@@ -138,7 +139,7 @@ def lock_rate(rows: Rows, service: str) -> RequestRate:
 
 def write_rate(rows: Rows, service: str, rate: RequestRate) -> None:
     """Write the rate of a service, which is locked."""
-    facts = attrs.asdict(rate)
+    facts = attributes(rate, *_FACTS)
     rows.run(
         f"UPDATE muybridge_rates SET {', '.join(f'{it} = :{it}' for it in facts)} "
         "WHERE service = :service", service=service, **facts,

@@ -405,7 +405,9 @@ class Store:
 
     @repeating
     def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
-        if not (decisions or only_checked):
+        if not decisions and only_checked:
+            raise NoneDecided({})
+        if not decisions:
             return []
         members = [Member[Step](one) for one in decisions]
         with self.transaction() as turn:

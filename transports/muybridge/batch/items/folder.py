@@ -27,6 +27,7 @@ from muybridge.purchases.environment import default_place
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.store import NewItem, Store
 from muybridge_protocol.errors import LocalError
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import InvalidJson, read_object
 
 FOLDER: Final = "journal"
@@ -39,10 +40,10 @@ _RECORD: Final = "batch.json"
 _LONGEST_NAME: Final = 190
 _ADVICE: Final = "Nothing was sent. Make the file readable, then run again."
 _GONE: Final = (
-    "{place} lacks the batch in {folder}: it was removed, or replaced by another store or an older "
-    "copy. Nothing is sent. Put the latest one back. With another one, you could pay twice: it does "
-    "not know what was paid since. If the latest one is lost, look in your account for the batch's "
-    "tasks, and begin another batch, in another folder."
+    "{place} lacks the batch in {folder}: it was removed, or replaced by another store or an "
+    "older copy. Nothing is sent. Put the latest one back. With another one, you could pay twice: "
+    "it does not know what was paid since. If the latest one is lost, look in your account for the "
+    "batch's tasks, and begin another batch, in another folder."
 )
 
 
@@ -103,7 +104,9 @@ class Record:
             sync_names(place)
             try:
                 with new.open("xb") as file:
-                    file.write(json.dumps(attrs.asdict(self)).encode() + b"\n")
+                    file.write(
+                        json.dumps(attributes(self, "store", "batch", "name")).encode() + b"\n"
+                    )
                     file.flush()
                     os.fsync(file.fileno())
                 try:

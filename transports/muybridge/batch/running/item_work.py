@@ -40,7 +40,7 @@ from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.observations import RequestSent
 from muybridge_protocol.purchases import Item, Outcome, Purchase, Stage, followed
-from muybridge_protocol.records.convert import View, unstructure
+from muybridge_protocol.records.convert import View, attributes, unstructure
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.remedies import in_facts, in_records, sentence
 
@@ -226,8 +226,7 @@ class ItemWork:
         return Stage.DOWNLOADED, {
             **(self.ended or {}),
             "path": placed.name,
-            "size": placed.size,
-            "sha256": placed.sha256,
+            **attributes(placed, "size", "sha256"),
             "reason": None,
             "owner": None,
         }

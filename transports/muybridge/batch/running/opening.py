@@ -217,6 +217,7 @@ def status(out: str | os.PathLike[str], *, store: Store | None = None) -> Report
         with suppress(StoreUnusable):
             batch.store.sweep()
         counts, missing = counts_as_found(batch, folder)
+        strays = tuple(batch.strays())
     entries = Entries(
         partial(find_batch, folder, store), sum(counts.values()), partial(as_found, folder=folder)
     )
@@ -228,6 +229,7 @@ def status(out: str | os.PathLike[str], *, store: Store | None = None) -> Report
         name=batch.name,
         entries=entries,
         counts=counts,
+        strays=strays,
         missing=missing,
         at_work=tuple(others),
     )
