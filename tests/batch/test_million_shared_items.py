@@ -14,7 +14,7 @@ from processes import environment
 
 from .postgres_server import Postgres
 
-postgres_journal = pytest.importorskip("muybridge.batch.postgres")
+pytest.importorskip("psycopg")
 
 COMMAND = """
 import re, sys, time
@@ -75,23 +75,18 @@ def _ambiguous(postgres: Postgres, url: str) -> None:
         1000,
         url=url,
     )
-    postgres.execute("ANALYZE muybridge_items", url=url)
+    postgres.execute("ANALYZE muybridge_item", url=url)
 
 
 def _plans(postgres: Postgres, url: str) -> None:
     """Check how the database finds what `status` shows and what workers look for."""
-    from muybridge.batch.postgres import schema
-
-    page = (
-        "SELECT * FROM muybridge_items WHERE batch = 1 AND state = 'ambiguous' AND number > 0 "
-        "ORDER BY number LIMIT 500"
-    )
-    owners = "SELECT DISTINCT owner FROM muybridge_items WHERE batch = 1 AND owner IS NOT NULL"
-    last = "SELECT max(number) FROM muybridge_items WHERE batch = 1"
-    free = schema.FREE.replace("%(batch)s", "1").replace("%(besides)s", "'{}'")
-    counts = schema.COUNTS.replace("%(batch)s", "1")
-    for statement in (counts, page, owners, last, free):
+    ((batch,),) = postgres.execute("SELECT number FROM muybridge_batch", url=url)
+    of_batch = f"FROM muybridge_item WHERE batch = {batch} AND"
+    page = f"SELECT * {of_batch} stage = 'ambiguous' AND number > 0 ORDER BY number LIMIT 500"
+    owners = f"SELECT DISTINCT owner {of_batch} owner IS NOT NULL"
+    last = f"SELECT max(number) {of_batch} number > 0"
+    free = f"SELECT * {of_batch} stage = 'queued' AND owner IS NULL ORDER BY number LIMIT 16"
+    for statement in (page, owners, last, free):
         plan = "\n".join(row[0] for row in postgres.execute(f"EXPLAIN {statement}", url=url))
         sys.stdout.write(f"{plan}\n")
-        assert "Seq Scan on muybridge_items" not in plan, plan
-    assert "muybridge_items" not in counts
+        assert "Seq Scan on muybridge_item" not in plan, plan

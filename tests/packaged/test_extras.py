@@ -34,8 +34,7 @@ MODULES = [
     ),
     "muybridge.testing",
     "muybridge.testing.conformance",
-    "muybridge.testing.journal_conformance",
-    "muybridge.batch.postgres",
+    "muybridge.purchases.postgres",
     "muybridge.batch.stores.s3",
     "muybridge.workers.celery_app",
     "muybridge.wire.building",
@@ -173,7 +172,7 @@ def test_with_otel(environments: Environments) -> None:
 
 
 def test_with_postgres(environments: Environments) -> None:
-    """A shared journal speaks to its database."""
+    """A store speaks to its database."""
     told = environments.get("postgres").run(JOBS / "with_postgres.py")
     assert told == "postgresql://127.0.0.1/horses\n"
 

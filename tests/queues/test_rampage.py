@@ -15,7 +15,7 @@ from batch.billing import PNG, BillingServer, Fault, at_random
 from batch.runner_process import horses
 from batch.shared_audit import Audit
 from muybridge import batch
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from muybridge.workers.messages import TASK
 from muybridge_protocol.service import Service
 from processes import Nursery
@@ -74,7 +74,7 @@ def on_turns(
                     broker.flush()
                 for _ in range(2 * MACHINES * SLOTS):
                     app.send_task(TASK, (shared.name,))
-            left = {*batch.shared_status(shared).counts} - {State.DOWNLOADED, State.AMBIGUOUS}
+            left = {*batch.shared_status(shared).counts} - {Stage.DOWNLOADED, Stage.AMBIGUOUS}
             return not left
 
         rampage.run(tend)
@@ -87,7 +87,7 @@ def on_turns(
             charged=sum(map(len, server.accepted.values())),
             doubles=len(audit.doubles),
             lost=len(audit.wrong),
-            ambiguous=audit.states[State.AMBIGUOUS],
+            ambiguous=audit.states[Stage.AMBIGUOUS],
             interrupted=audit.interrupted,
             in_flight=rampage.processes * CREATES,
         ), audit

@@ -99,4 +99,4 @@ def work(
 
 
 if __name__ == "__main__":
-    serve_celery(work, "muybridge.batch.postgres", "muybridge.workers.celery_app")
+    serve_celery(work, "muybridge.purchases.postgres", "muybridge.workers.celery_app")
