@@ -20,7 +20,9 @@ from muybridge.batch.stores.places import agreed_place, place_for_all
 from muybridge.batch.stores.port import PlaceAway
 from muybridge.batch.stores.s3 import S3Store
 from muybridge.cli.commands import muybridge
+from muybridge.purchases import Store
 from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.purchases import Item
 
 from .billing import PNG, BillingServer
 from .conftest import Work
@@ -220,11 +222,12 @@ def test_a_record_that_fails(
     move = moments.at("item moved").value
     failures = iter([StoreAway("the database is away")])
 
-    def failing(journal: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
+    def failing(store: Store, item: Item, after: Stage, **facts: Any) -> Item:
         if after is Stage.DOWNLOADED and (failure := next(failures, None)) is not None:
             server.media_works = False
             raise failure
-        move(journal, entry, before, after, **facts)
+        moved: Item = move(store, item, after, **facts)
+        return moved
 
     monkeypatch.setattr(*moments.at("item moved").place, failing)
     report = work(server, shared)

@@ -81,6 +81,8 @@ def create(path: Path, patience: float, fill: Callable[[sqlite3.Connection], Non
     finally:
         with ignoring_errors(OSError):
             new.unlink(missing_ok=True)
+    if is_new:
+        remove_unfinished(path)  # whoever is still creating one finds that there is a file
     return is_new
 
 
