@@ -88,7 +88,7 @@ def test_identical_requests_that_join(tmp_path: Path) -> None:
 def test_identical_requests_that_are_left(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a batch that was begun count like those of a file, and what was sent does not count."""
+    """Those of a batch count like those of a file, and what was sent does not count."""
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     run(server, [*horses(1), HIGH, HIGH], limit=1, dedupe=True)
     found = batch.preview(None, tmp_path / "out", dedupe=True)
