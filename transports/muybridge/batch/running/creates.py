@@ -55,17 +55,24 @@ class ItemBooking(Booking):
         )
         self._batch = batch
         self._item = item
+        self._judged: Outcome | None = None
         self._runner = runner
 
     def outcome_of(self, end: Ended, now: float) -> Outcome:
-        """Return what *end* means, whatever it is."""
-        try:
-            self.judge(end, now)
-        except Exception as error:  # noqa: BLE001  it concerns this item only
-            kept = reply_of(self.key, end)
-            status, body = (None, b"") if kept is None else (kept.status, kept.body)
-            return unreadable(status, body, error)
-        return self.outcome
+        """Return what *end* means, whatever it is, and the same however often it is asked."""
+        if self._judged is None:
+            try:
+                self.judge(end, now)
+                self._judged = self.outcome
+            except Exception as error:  # noqa: BLE001  it concerns this item only
+                self._judged = self.without_meaning(end, error)
+        return self._judged
+
+    def without_meaning(self, end: Ended, error: Exception) -> Outcome:
+        """Return what is recorded of *end*, which cannot be judged or recorded."""
+        kept = reply_of(self.key, end)
+        status, body = (None, b"") if kept is None else (kept.status, kept.body)
+        return unreadable(status, body, error)
 
     def _order(self) -> Order:
         order = attrs.evolve(super()._order(), tags=(self._batch.tag,))

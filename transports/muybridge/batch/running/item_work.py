@@ -87,6 +87,8 @@ class ItemWork:
         """The key of its purchase whose outcome the store does not have, or None."""
         self.is_sending: bool = False
         """Whether its create is under way."""
+        self.heard: Callable[[], Outcome] | None = None
+        """Returns what its create has led to, until the store has that; None if nobody knows."""
         self._purchase = purchase
         self.ended: Mapping[str, Any] | None = None
         """What is known of its result, until the store has it."""
@@ -139,7 +141,8 @@ class ItemWork:
             purchase: The purchase after its *outcome*.
             outcome: How it has ended.
         """
-        self.item, self._purchase, self.armed = followed(armed, purchase, outcome), purchase, None
+        self.item, self._purchase = followed(armed, purchase, outcome), purchase
+        self.armed, self.heard = None, None
 
     def submitted(self, task: Task, clock: Callable[[], float]) -> None:
         """Report the task, which is recorded."""

@@ -38,7 +38,7 @@ from muybridge.batch.items.entry import label_of_item
 from muybridge.batch.running.creates import Ended, ItemBooking, reply_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
-from muybridge.batch.running.recovery import recover, unreadable
+from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.run_state import Run, Stopped
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
@@ -161,6 +161,8 @@ class Scheduler:
                 assert work.armed is not None  # noqa: S101  it was announced
                 self._run.left_behind = True
                 self._run.batch.store.conclude(work.armed, UNKNOWN_END)
+            elif work.armed is not None and work.heard is not None:
+                self._record(work, work.armed, work.heard())
         steps = [(work, work.left()) for work in works if work.armed is None]
         self._run.batch.release((work.item, *step) for work, step in steps if step is not None)
 
@@ -329,8 +331,9 @@ class Scheduler:
             work.armed, work.is_sending = booking.key, True
         end = await self._driver.exchange(sent.request, sent.deadline, booking)
         work.is_sending = False
+        work.heard = partial(booking.outcome_of, end, self._runtime.now())
         if not booking.is_armed:
-            work.armed = None
+            work.armed, work.heard = None, None
             await self._not_armed(work, sent, booking, end)
         else:
             await self._conclude(work, sent, booking, end)
@@ -415,8 +418,7 @@ class Scheduler:
             with ignoring_errors(OSError):
                 work.slot.keep(reply)
                 is_kept = True
-        now = self._runtime.now()
-        outcome = booking.outcome_of(end, now)
+        outcome = booking.outcome_of(end, self._runtime.now())
         try:
             purchase = await booking.conclude(outcome)
         except StoreUnusable as error:
@@ -436,8 +438,8 @@ class Scheduler:
                 return
             raise
         except genuine(Exception) as error:  # a value of this outcome cannot be recorded
-            status, body = (None, b"") if reply is None else (reply.status, reply.body)
-            outcome = unreadable(status, body, error)
+            outcome = booking.without_meaning(end, error)
+            work.heard = lambda: outcome
             purchase = await booking.conclude(outcome)
         work.slot.clear()
         before = self._fleet.paused_until
@@ -655,14 +657,13 @@ class Scheduler:
         """Give an item back because of *error*: a later run or a person continues it."""
         kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
         reason = one_line(f"it cannot be saved, recorded or shown: {kind}{error}")
-        is_unknown = work.armed is not None
+        is_unknown = False
         if work.armed is not None:
             unknown = Outcome(state=State.AMBIGUOUS, reason=reason)
-            await self._runtime.finish_in_thread(
-                partial(self._run.batch.store.conclude, work.armed, unknown)
-            )
-            work.armed = None
-        elif (step := work.set_aside()) is not None:
+            outcome = unknown if work.heard is None else work.heard()
+            await self._runtime.finish_in_thread(partial(self._record, work, work.armed, outcome))
+            is_unknown = work.item.stage is Stage.AMBIGUOUS
+        if not is_unknown and (step := work.set_aside()) is not None:
             after, facts = step
             await self._move(work, (after, {**facts, "reason": reason, "owner": None}))
         with self._team.lock:
@@ -673,6 +674,12 @@ class Scheduler:
                 self._finish_unknown(work, reason)
             else:
                 self._postpone(work, reason)
+
+    def _record(self, work: ItemWork, key: str, outcome: Outcome) -> None:
+        """Record what the create of an item has led to, where its own exchange could not."""
+        armed = armed_item(work.item, self._run.batch.owner, key)
+        assert armed is not None  # noqa: S101  it was armed
+        work.concluded(armed, self._run.batch.store.conclude(key, outcome), outcome)
 
     def _finish(self, work: ItemWork) -> None:
         """Stop work on an item for this run."""
