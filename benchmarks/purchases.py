@@ -1,9 +1,10 @@
 """How many creates a second workers arm and conclude in PostgreSQL, beside pgbench.
 
 Both make the same two durable commits for each create, in the same tables, over as many
-connections: a claimed item is armed, and its task is recorded. pgbench does nothing else. A worker
-also checks its lease and that the item is its own, in Python. Rounds alternate, because a disk is
-not always as fast.
+connections: its purchase and its item are armed, and then have a task. pgbench does nothing else. A
+worker also adds up what is spent, and checks in each transaction that the item is free, that it
+lives, and that the store still has its last purchase, in Python. Rounds alternate, because a disk
+is not always as fast.
 
 Workers are processes of their own, as in a fleet. So pgbench has a thread for each connection, and
 each worker a session, as each process of the server has: Linux shares the processor among sessions.
@@ -17,7 +18,7 @@ import secrets
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -25,26 +26,39 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.measuring import Report, Target
-from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.items.batch import LEASE, Batch
+from muybridge.batch.items.requests import amounts_of_item
+from muybridge.purchases import State, Store, open_store
+from muybridge.purchases.store import NewItem
+from muybridge_protocol.purchases import Order, Outcome
+from muybridge_protocol.records.tasks import Task
 
 CONNECTIONS = (1, 8)
 CREATES = 1_000
 """Creates of each connection."""
 _WARM_UP = 50
 """Creates of each worker before its time is taken: it is to work for hours."""
-_CLAIM = "UPDATE muybridge_items SET state = 'claimed', owner = 'worker ' || (number - 1) %% %s"
 _SCRIPT = """
 \\set number :n * :clients + :client_id + 1
-UPDATE muybridge_items SET state = 'armed', attempt = 1, armed_by = 'bench',
-    sending_until = clock_timestamp() + make_interval(secs => 60)
-    WHERE batch = 1 AND number = :number;
-UPDATE muybridge_items SET state = 'submitted', token = '{token}', task = 'task-1'
-    WHERE batch = 1 AND number = :number;
+BEGIN;
+INSERT INTO muybridge_purchases (key, account, owner, state, armed_at, sending_until, family, model,
+    tags, budgets, amounts, batch, number)
+    VALUES ('key-' || :number, 'account', 'bench', 'armed', extract(epoch FROM clock_timestamp()),
+    extract(epoch FROM clock_timestamp()) + 60, 'imgb', 'imgb-2', 'batch=horses', '', '{{}}',
+    :batch, :number);
+UPDATE muybridge_item SET stage = 'armed', owner = 'bench', purchase = 'key-' || :number
+    WHERE batch = :batch AND number = :number;
+COMMIT;
+BEGIN;
+UPDATE muybridge_purchases SET state = 'accepted', token = '{token}', task = 'task-' || :number
+    WHERE key = 'key-' || :number;
+UPDATE muybridge_item SET stage = 'submitted' WHERE batch = :batch AND number = :number;
+COMMIT;
 \\set n :n + 1
 """
 
 
-def journals(rounds: int) -> Report:
+def purchases(rounds: int) -> Report:
     """Compare workers with pgbench."""
     found: dict[str, dict[str, float]] = {}
     targets: list[Target] = []
@@ -79,31 +93,31 @@ def _prepared(url: str, count: int) -> str:
     """Return the address of a schema with a batch of its own."""
     import psycopg
 
-    from muybridge.batch.postgres import PostgresJournal
-    from muybridge.testing.journal_conformance.any_journal import SERVICE, new_items
-
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     place = f"{url}&options={quote(f'-c search_path={name}')}"
-    PostgresJournal.create(
-        place, "horses", SERVICE, new_items(count * (CREATES + _WARM_UP))
-    ).close()
-    with psycopg.connect(place, autocommit=True) as db:
-        db.execute(_CLAIM, (count,))
+    body = '{"model": "imgb-2", "prompt": "A horse"}'
+    items = (
+        NewItem(name="", stem=f"{number:04}", family="imgb", body=body)
+        for number in range(count * (CREATES + _WARM_UP))
+    )
+    with open_store(place) as store:
+        Batch.begin(store, "horses", items, service="https://service.test")
     return place
 
 
 def _pgbench(url: str, programs: Path, count: int) -> float:
-    from muybridge.testing.journal_conformance.any_journal import TOKEN
-
+    with open_store(url) as store:
+        batch = _batch_in(store)
     with TemporaryDirectory() as folder:
         script = Path(folder, "creates.sql")
-        script.write_text(_SCRIPT.format(token=TOKEN), encoding="ascii")
+        script.write_text(_SCRIPT.format(token=_task(1).to_token()), encoding="ascii")
         command = [
             str(programs / "pgbench"), "--no-vacuum", "--file", str(script),
             "--client", str(count), "--jobs", str(count), "--transactions", str(CREATES),
-            "--define", "n=0", "--define", f"clients={count}", url,
+            "--define", "n=0", "--define", f"clients={count}",
+            "--define", f"batch={batch.number}", url,
         ]  # fmt: skip
         done = subprocess.run(  # noqa: S603  our own
             command, check=True, capture_output=True, text=True, start_new_session=True
@@ -115,8 +129,11 @@ def _pgbench(url: str, programs: Path, count: int) -> float:
 def _workers(url: str, count: int) -> float:
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(count), context.SimpleQueue()
+    last = count * (CREATES + _WARM_UP) + 1
     workers = [
-        context.Process(target=_work, args=(url, f"worker {n}", ready.wait, results.put))
+        context.Process(
+            target=_work, args=(url, range(n + 1, last, count), ready.wait, results.put)
+        )
         for n in range(count)
     ]
     for worker in workers:
@@ -128,24 +145,40 @@ def _workers(url: str, count: int) -> float:
     return count * CREATES / (ended - began)
 
 
-def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[object], None]) -> None:
-    """Arm and conclude creates, and tell when that began and ended."""
-    from muybridge.batch.postgres import PostgresJournal
-    from muybridge.testing.journal_conformance.any_journal import TOKEN
-
+def _work(
+    url: str, numbers: range, ready: Callable[[], object], tell: Callable[[object], None]
+) -> None:
+    """Arm and conclude the creates of items, and tell when that began and ended."""
     os.setsid()
-    with PostgresJournal(url, "horses") as journal:
-        journal.register(name)
-        claimed = journal.owned_by(name)
+    with open_store(url) as store:
+        store.register(LEASE)
+        batch = _batch_in(store)
+        order = Order(
+            account="account",
+            family="imgb",
+            model="imgb-2",
+            tags=(batch.tag,),
+            amounts=amounts_of_item(batch.item(numbers[0]), None),
+        )
 
-        def conclude(entries: Sequence[Entry]) -> None:
-            for entry in entries:
-                journal.arm(entry, 1, by=name, lasts=60)
-                journal.move(entry, State.ARMED, State.SUBMITTED, by=name, token=TOKEN)
+        def conclude(some: Iterable[int]) -> None:
+            for number in some:
+                armed = store.arm(order, item=(batch.number, number), lasts=60)
+                store.conclude(armed.key, Outcome(state=State.ACCEPTED, task=_task(number)))
 
-        conclude(claimed[:_WARM_UP])
+        conclude(numbers[:_WARM_UP])
         ready()
         began = time.monotonic()
-        conclude(claimed[_WARM_UP:])
+        conclude(numbers[_WARM_UP:])
         tell((began, time.monotonic()))
         ready()  # a process that ends takes time from the others
+
+
+def _batch_in(store: Store) -> Batch:
+    batch = Batch.find(store, "horses")
+    assert batch is not None
+    return batch
+
+
+def _task(number: int) -> Task:
+    return Task(id=f"task-{number}", family="imgb", submitted_at=0.0)
