@@ -217,6 +217,16 @@ def test_a_runner_that_the_store_does_not_know(folder: Path, found: Batch) -> No
         recover(found, folder / FOLDER)
 
 
+def test_a_file_of_a_runner_without_its_data(folder: Path, found: Batch) -> None:
+    """After a power cut, its file may have its length alone, which says nothing of the store."""
+    with Runner(folder / FOLDER) as runner:
+        runner.leaves_something = True
+        path = folder / FOLDER / f"runner-{runner.name}"
+    path.write_bytes(bytes(path.stat().st_size))
+    recover(found, folder / FOLDER)
+    assert not path.exists()
+
+
 def test_a_reply_to_an_item_that_cannot_be_read(tmp_path: Path) -> None:
     """The id in a response to an item of an unknown family is kept, for a person to decide."""
     with begun(tmp_path, [attrs.evolve(new_items(1)[0], family="imgz")]) as found:

@@ -283,7 +283,9 @@ class DeadRunner:
     def _told(self, begin: int, end: int) -> str | None:
         assert self._file is not None  # noqa: S101  it has left one
         self._file.seek(begin)
-        return self._file.read(end - begin).decode("ascii", "replace").strip() or None
+        told = self._file.read(end - begin).decode("ascii", "replace").strip()
+        # After a power cut, a file may have its length without its data.
+        return told if told and told.isprintable() else None
 
     def _side_files(self) -> list[Path]:
         return sorted(self._place.glob(f"reply-{self._name}-*"))
