@@ -52,6 +52,7 @@ nitpick_ignore = [
     ("py:class", "muybridge.batch.items.reading.CheckedItem"),
     ("py:class", "muybridge.batch.items.reading.CheckedItems"),
     ("py:class", "muybridge.purchases.history.History"),
+    ("py:class", "muybridge.purchases.store.NewItem"),
     ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),
     ("py:class", "muybridge.testing.fake_transport.AsyncFakeResponse"),
     ("py:class", "muybridge.testing.fake_transport.BrokenOff"),

@@ -334,7 +334,7 @@ def test_a_command_that_resumes_at_the_batchs_service(
 def test_a_local_batch_is_resumed_locally(invoke: Invoke, server: BillingServer) -> None:
     """A batch of an embedded service is resumed at one, whatever the command line says."""
     assert invoke(*RUN, "--limit", "1", "--local").exit_code == 5
-    refused = invoke(*AGAIN, "--base-url", server.url, server=server)
+    refused = invoke(*AGAIN, "--dedupe", "--base-url", server.url, server=server)
     assert refused.exit_code == 6
     again = shlex.split(refused.stderr.rpartition("to resume: muybridge batch ")[2])
     assert "--local" in again

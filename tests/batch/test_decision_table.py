@@ -128,8 +128,10 @@ def test_the_list(kept: Kept) -> None:
     done = invoke("undecided", *kept.words)
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "item 1 (walk)")
     assert "item 1 (walk) is ambiguous: lost, or not" in done.stderr
-    named = shlex.quote(kept.words[1])
-    assert f"then decide: muybridge decide --batch {named} ITEM --adopt" in done.stderr
+    options = f"--batch {shlex.quote(kept.words[1])}"
+    if "--store" in kept.words:
+        options = f"--store URL {options}"
+    assert f"then decide: muybridge decide {options} ITEM --adopt" in done.stderr
     done = invoke("undecided", *kept.words, "--json")
     first, *others = json.loads(done.stdout)["undecided"]
     assert (first["number"], first["request"]["model"], len(others)) == (1, "imgb-2", 5)

@@ -15,8 +15,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import Preview, Stage
-from muybridge.batch.items.folder import FOLDER
-from muybridge.batch.items.folder import STORE as NAME
+from muybridge.batch.items.folder import FOLDER, STORE
 from muybridge.purchases import Budget, Measure, StoreUnusable
 from muybridge_protocol.estimates import Price, PriceList, Unit
 from muybridge_protocol.purchases import Order
@@ -89,7 +88,7 @@ def test_identical_requests_that_join(tmp_path: Path) -> None:
 def test_identical_requests_that_are_left(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a journal count like those of a file, and what was sent does not count."""
+    """Those of a batch count like those of a file, and what was sent does not count."""
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     run(server, [*horses(1), HIGH, HIGH], limit=1, dedupe=True)
     found = batch.preview(None, tmp_path / "out", dedupe=True)
@@ -154,7 +153,7 @@ def test_refused_items_count(run: Run) -> None:
 
 
 def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """What the journal has and was sent would not be sent again; appended items would be."""
+    """What the batch has and was sent would not be sent again; appended items would be."""
     run(server, horses(2))
     assert what(batch.preview(horses(2), tmp_path / "out")) == (0, 0)
     grown = batch.preview(horses(5), tmp_path / "out")
@@ -162,7 +161,9 @@ def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: 
     assert grown.counts == {Stage.DOWNLOADED: 2}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.preview(horses(2, first=2), tmp_path / "out")
-    with pytest.raises(batch.InvalidBatch, match=r"has 2 items \(got 1\); submit the same items"):
+    with pytest.raises(
+        batch.InvalidBatch, match=r"has 2 items \(got 1\); submit the same items as before"
+    ):
         batch.preview(horses(1), tmp_path / "out")
 
 
@@ -170,7 +171,7 @@ def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: 
 def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, state: Stage) -> None:
     """Only an item that certainly was not sent would be; locally, all that is unfinished."""
     run(server, horses(1), limit=0)
-    with closing(sqlite3.connect(tmp_path / "out" / FOLDER / NAME)) as db:
+    with closing(sqlite3.connect(tmp_path / "out" / FOLDER / STORE)) as db:
         db.execute("UPDATE muybridge_item SET stage = ?", (state,))
         db.commit()
     unsent = state in {Stage.QUEUED, Stage.CLAIMED}
@@ -182,22 +183,22 @@ def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, st
 def test_nothing_is_written(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """A preview changes no file: not even what a run that was killed has left behind."""
     run(server, horses(3), limit=1)
-    leftover = tmp_path / "out" / FOLDER / f"{NAME}.abc.new"
+    leftover = tmp_path / "out" / FOLDER / "batch.json.abc.new"
     leftover.write_bytes(b"")
     before = sizes(tmp_path)
-    os.chmod(tmp_path / "out" / FOLDER / NAME, 0o400)  # noqa: PTH101  its mode alone
+    os.chmod(tmp_path / "out" / FOLDER / STORE, 0o400)  # noqa: PTH101  its mode alone
     assert what(batch.preview(horses(4), tmp_path / "out", prices=PRICES)) == (3, 0)
     assert sizes(tmp_path) == before
 
 
-def test_a_damaged_journal(tmp_path: Path) -> None:
-    """A file that is no journal is reported, and not written to."""
+def test_a_damaged_store(tmp_path: Path) -> None:
+    """A file that is no store is reported, and not written to."""
     place = tmp_path / "out" / FOLDER
     place.mkdir(parents=True)
-    (place / NAME).write_bytes(b"no journal" * 200)
+    (place / STORE).write_bytes(b"no store" * 200)
     with pytest.raises(batch.StoreUnusable):
         batch.preview(horses(1), tmp_path / "out")
-    assert (place / NAME).read_bytes() == b"no journal" * 200
+    assert (place / STORE).read_bytes() == b"no store" * 200
 
 
 def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,11 @@ from muybridge.batch import SharedBatch
 from muybridge.cli.commands import muybridge
 from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
-from muybridge.purchases import Choice, State
 from muybridge.purchases.errors import StoreAway
-from muybridge_protocol.purchases import Outcome
+from muybridge_protocol.purchases import Choice, Outcome, State
 from muybridge_protocol.records.tasks import Task
 
-from .begun import lost
+from .begun import LOST, bought, lost
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres
 from .runner_process import KEY, horses
@@ -92,15 +91,18 @@ def test_a_person_decides(command: Command) -> None:
         done = command(WORKER, server)
         assert (done.exit_code, done.stdout) == (4, "2 ambiguous\n")
         assert "item 1 (h1) is ambiguous" in done.stderr
-        assert "muybridge decide --batch horses ITEM" in done.stderr
+        assert "muybridge decide --store URL --batch horses ITEM" in done.stderr
         (task,) = server.accepted["horse 1"]
         resuming = "muybridge worker --store URL --batch horses"
-        done = command(f"decide --batch horses --store URL h1 --adopt {task}", server)
+        done = command(f"decide --store URL --batch horses h1 --adopt {task}", server)
         assert (done.exit_code, done.stderr) == (
             0,
             f"item 1 (h1) is submitted now; to resume: {resuming}\n",
         )
-        assert command("decide --batch horses --store URL h2 --abandon", server).exit_code == 0
+        done = command("decide --store URL --batch horses h2 --resubmit", server)
+        assert done.exit_code == 2
+        assert "--i-may-pay-twice" in done.stderr
+        assert command("decide --store URL --batch horses h2 --abandon", server).exit_code == 0
         done = command(f"{WORKER} --json", server)
         summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         assert done.exit_code == 0
@@ -108,24 +110,33 @@ def test_a_person_decides(command: Command) -> None:
         assert (summary["items"], summary["strays"]) == ([], [])
 
 
-def test_a_stray_is_shown_with_what_to_do(command: Command, shared: SharedBatch) -> None:
-    """A response to a create that was sent again is reported with its task's id."""
+@pytest.mark.parametrize("state", [State.ACCEPTED, State.AMBIGUOUS, State.RELEASED])
+def test_a_stray_is_shown_with_what_to_do(
+    state: State, command: Command, shared: SharedBatch
+) -> None:
+    """A task that a late response names is reported, and belongs to no other request."""
     command("batch submit FILE --store URL --name horses")
+    task = Task(id="task-1", family="imgb", submitted_at=5.0)
+    news = Outcome(state=state, task=task if state is State.ACCEPTED else None)
     with shared.open() as found:
+        first = bought(found, 2, LOST)
+        found.store.decide(first.key, Choice.RESUBMIT)
         lost(found, 2)
-        first = str(found.entry(2).purchase)
-        found.store.decide(first, Choice.RESUBMIT)
-        lost(found, 2)
-        late = Outcome(state=State.ACCEPTED, task=Task(id="task-1", submitted_at=5.0))
-        found.store.conclude(first, late)
+        found.store.conclude(first.key, news)
+    if state is not State.ACCEPTED:
+        assert _late(command) == []
+        return
     (line,) = _late(command)
-    assert line == (
-        "item 2: a response arrived after you had decided about the item. It names task task-1, "
-        "which you have probably paid for; to see it: muybridge get task-1"
+    said = "It names task task-1, which you have probably paid for"
+    assert line.startswith(
+        f"item 2: a response arrived after you had decided about the item. {said}"
     )
-    done = command("batch status --store URL horses --json")
-    (stray,) = json.loads(done.stdout)["strays"]
-    assert (stray["number"], stray["task_id"], stray["state"]) == (2, "task-1", "accepted")
+    assert line.endswith("; to see it: muybridge get task-1")
+    (stray,) = json.loads(command("batch status --store URL horses --json").stdout)["strays"]
+    assert (stray["number"], stray["task_id"]) == (2, "task-1")
+    done = command("decide --store URL --batch horses 2 --adopt task-1")
+    assert done.exit_code == 2
+    assert "already has task task-1" in done.stderr
 
 
 def _late(command: Command) -> list[str]:
@@ -245,7 +256,7 @@ def test_another_file(command: Command, tmp_path: Path) -> None:
         done = command(f"batch submit {tmp_path / file}.jsonl --store URL --name horses")
         assert done.exit_code == 2
         assert said in done.stderr
-        assert "submit the same items as before" in done.stderr
+        assert "submit the same items as before, with new ones at the end" in done.stderr
         assert "folder" not in done.stderr
 
 
@@ -278,14 +289,28 @@ def test_json(command: Command) -> None:
         ("batch status --store URL mules", "There is no batch mules"),
         ("batch status --store nonsense horses", "There is no batch horses in"),
         (WORKER, "There is no batch horses"),
+        ("batch status --store postgresql://127.0.0.1:1/studio horses", "postgresql://127.0.0.1/"),
     ],
 )
-def test_an_unusable_journal(line: str, said: str, command: Command, server: BillingServer) -> None:
-    """A batch that is not there, and a database that cannot be used, end with 6."""
+def test_an_unusable_store(
+    line: str,
+    said: str,
+    command: Command,
+    server: BillingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A batch that is not there, and a database that cannot be used, end with 6.
+
+    Nothing is made in their place.
+    """
+    monkeypatch.chdir(tmp_path)
+    before = {*tmp_path.iterdir()}
     done = command(line)
     assert done.exit_code == 6, done.output
     assert said in done.stderr
     assert server.requests == 0
+    assert {*tmp_path.iterdir()} == before
 
 
 def test_the_unit() -> None:

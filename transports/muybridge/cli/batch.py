@@ -342,7 +342,7 @@ def _finish(
         long_document({**summary_record(code, counts, report.entries), "sheet": written})
     say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
-        say_how_to_decide(shlex.quote(str(report.folder)))
+        say_how_to_decide(report.folder)
     say_strays(report.strays)
     if report.stopped:
         say(f"stopped: {report.stopped}")

@@ -60,8 +60,7 @@ def list_undecided(
         answer(entry.label)
     if found:
         say_reasons(found)
-        words = words_of(place, invocation.spending.store)
-        say_how_to_decide(shlex.join(words[-1:]))
+        say_how_to_decide(place)
     else:
         say(f"nothing to decide in {batch}")
 
@@ -119,8 +118,7 @@ def _show(invocation: Invocation, decided: Sequence[Entry], place: Place, *, sin
         document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
         return
     if isinstance(place, batches.SharedBatch):
-        *store, name = words_of(place, invocation.spending.store)
-        again = shlex.join(["muybridge", "worker", *store, "--batch", name])
+        again = shlex.join(["muybridge", "worker", *words_of(place)])
     else:
         again = shlex.join(["muybridge", "batch", "run", "--out", os.fspath(place)])
     for entry in decided if single else ():

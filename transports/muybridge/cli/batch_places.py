@@ -10,6 +10,7 @@ import click
 from muybridge.batch import SharedBatch
 from muybridge.batch.items.folder import Record
 from muybridge.batch.shared import Place
+from muybridge.cli.purchase_records import store_words
 from muybridge.cli.suggestions import files
 from muybridge.purchases.environment import STORE_VARIABLE, default_place
 
@@ -31,15 +32,12 @@ def place_of(batch: str, store: str | None) -> Place:
     return SharedBatch(store or default_place(), batch)
 
 
-def words_of(place: Place, store: str | None) -> tuple[str, ...]:
-    """Return how a command names a batch, without an address, which may have a password.
+def words_of(place: Place) -> tuple[str, ...]:
+    """Return the options that name a batch in a command that is shown.
 
-    Args:
-        place: The batch.
-        store: The place of the store that the user has named, or None.
+    An address is not shown, because it may have a password.
     """
     if not isinstance(place, SharedBatch):
-        return (os.fspath(place),)
-    if store is None:
-        return (place.name,)
-    return ("--store", "URL" if "://" in store else store, place.name)
+        return ("--batch", os.fspath(place))
+    with place.open_store() as store:
+        return (*store_words(store), "--batch", place.name)

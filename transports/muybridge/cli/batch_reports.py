@@ -13,6 +13,8 @@ from muybridge.batch.disk_errors import StoreOutdated
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.results.places.port import PlaceUnusable
+from muybridge.batch.shared import Place
+from muybridge.cli.batch_places import words_of
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import interrupted_code
@@ -119,14 +121,11 @@ def summary_record(
     }
 
 
-def say_how_to_decide(batch: str) -> None:
-    """Say how a person decides about ambiguous items.
-
-    Args:
-        batch: The batch, as a word of the command.
-    """
+def say_how_to_decide(place: Place) -> None:
+    """Say how a person decides about ambiguous items of the batch at *place*."""
+    words = shlex.join(["muybridge", "decide", *words_of(place)])
     say(
-        f"check your account, then decide: muybridge decide --batch {batch} ITEM --adopt ID | "
+        f"check your account, then decide: {words} ITEM --adopt ID | "
         "--abandon | --release --not-charged | --resubmit --i-may-pay-twice"
     )
 
@@ -154,7 +153,7 @@ def show_shared(
         long_document({**summary, "strays": strays, **more})
     say_reasons(ambiguous)
     if ambiguous:
-        say_how_to_decide(shlex.quote(report.batch.name))
+        say_how_to_decide(report.batch)
     say_strays(report.strays)
     if report.budget is not None:
         say_spent(report.budget)

@@ -18,8 +18,10 @@ from muybridge.batch.items.folder import (
     FOLDER,
     BatchMissing,
     Record,
+    WrongStore,
     begin_in_folder,
     close,
+    find_batch,
     find_in_folder,
 )
 from muybridge.batch.items.reading import CheckedItems, Source, checked_items
@@ -198,7 +200,15 @@ def _open_batch(
 ) -> Batch:
     """Open the batch in *folder*, or begin it with *items*, and check its service."""
     named = _name_of(service, settings)
-    found = find_in_folder(folder, given, patience=settings.patience)
+    try:
+        found = find_in_folder(folder, given, patience=settings.patience)
+    except WrongStore:
+        record = Record.read(folder)
+        if record is not None and record.store is None:
+            with find_batch(folder) as own:
+                if own.service == LOCAL:  # the service is the reason, and not the store
+                    check_service(own, named)
+        raise
     if found is None:
         if items is None:
             raise BatchMissing(f"There is no batch in {folder}.")

@@ -1,10 +1,10 @@
 """How many creates a second workers arm and conclude in PostgreSQL, beside pgbench.
 
 Both make the same two durable commits for each create, in the same tables, over as many
-connections: an item is armed with its purchase, and both are concluded. pgbench does nothing else.
-A worker also reads budgets and counts what is spent, and checks its lease and that the item is its
-own, in Python. Rounds alternate, because a disk is
-not always as fast.
+connections: its purchase and its item are armed, and then have a task. pgbench does nothing else. A
+worker also adds up what is spent, and checks in each transaction that the item is free, that it
+lives, and that the store still has its last purchase, in Python. Rounds alternate, because a disk
+is not always as fast.
 
 Workers are processes of their own, as in a fleet. So pgbench has a thread for each connection, and
 each worker a session, as each process of the server has: Linux shares the processor among sessions.
@@ -18,21 +18,22 @@ import secrets
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 from urllib.parse import quote
 
 from benchmarks.measuring import Report, Target
-from muybridge_protocol.purchases import Measure, Order, Outcome, State
+from muybridge.batch.items.batch import LEASE, Batch
+from muybridge.batch.items.requests import amounts_of_item
+from muybridge.purchases import State, Store, open_store
+from muybridge.purchases.store import NewItem
+from muybridge_protocol.purchases import Order, Outcome
 from muybridge_protocol.records.tasks import Task
 
 CONNECTIONS = (1, 8)
-SERVICE = "https://service.test"
-_ONE = dict.fromkeys(Measure, Decimal(1))
 CREATES = 1_000
 """Creates of each connection."""
 _WARM_UP = 50
@@ -42,22 +43,22 @@ _SCRIPT = """
 BEGIN;
 INSERT INTO muybridge_purchases (key, account, owner, state, armed_at, sending_until, family, model,
     tags, budgets, amounts, batch, number)
-    VALUES ('bench-' || :number, 'a', 'bench', 'armed', 1.5e9, 1.5e9, 'imgb', 'imgb-2',
-    '["batch=horses"]', '[]', '{{}}', {batch}, :number);
-UPDATE muybridge_item SET stage = 'armed', purchase = 'bench-' || :number, owner = 'bench'
-    WHERE batch = {batch} AND number = :number;
-END;
+    VALUES ('key-' || :number, 'account', 'bench', 'armed', extract(epoch FROM clock_timestamp()),
+    extract(epoch FROM clock_timestamp()) + 60, 'imgb', 'imgb-2', 'batch=horses', '', '{{}}',
+    :batch, :number);
+UPDATE muybridge_item SET stage = 'armed', owner = 'bench', purchase = 'key-' || :number
+    WHERE batch = :batch AND number = :number;
+COMMIT;
 BEGIN;
-UPDATE muybridge_purchases SET state = 'accepted', task = 'bench-' || :number
-    WHERE key = 'bench-' || :number;
-UPDATE muybridge_item SET stage = 'submitted', began = 1.5e9
-    WHERE batch = {batch} AND number = :number;
-END;
+UPDATE muybridge_purchases SET state = 'accepted', token = '{token}', task = 'task-' || :number
+    WHERE key = 'key-' || :number;
+UPDATE muybridge_item SET stage = 'submitted' WHERE batch = :batch AND number = :number;
+COMMIT;
 \\set n :n + 1
 """
 
 
-def journals(rounds: int) -> Report:
+def purchases(rounds: int) -> Report:
     """Compare workers with pgbench."""
     found: dict[str, dict[str, float]] = {}
     targets: list[Target] = []
@@ -88,36 +89,35 @@ def _server() -> Iterator[tuple[str, Path]]:
         server.cleanup()
 
 
-def _prepared(url: str, count: int) -> tuple[str, int]:
-    """Return the address of a schema with a batch of its own, and the batch's number."""
+def _prepared(url: str, count: int) -> str:
+    """Return the address of a schema with a batch of its own."""
     import psycopg
-
-    from muybridge.purchases import Store
-    from muybridge.purchases.postgres import PostgresDatabase
-    from muybridge.purchases.store import NewItem
 
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     place = f"{url}&options={quote(f'-c search_path={name}')}"
-    body = '{"model": "imgb-2", "prompt": "horse"}'
-    items = [
-        NewItem(name="", stem=str(number), family="imgb", body=body)
-        for number in range(1, count * (CREATES + _WARM_UP) + 1)
-    ]
-    with Store(PostgresDatabase(place)) as store:
-        return place, store.begin_batch("horses", items, service=SERVICE)
+    body = '{"model": "imgb-2", "prompt": "A horse"}'
+    items = (
+        NewItem(name="", stem=f"{number:04}", family="imgb", body=body)
+        for number in range(count * (CREATES + _WARM_UP))
+    )
+    with open_store(place) as store:
+        Batch.begin(store, "horses", items, service="https://service.test")
+    return place
 
 
-def _pgbench(prepared: tuple[str, int], programs: Path, count: int) -> float:
-    url, batch = prepared
+def _pgbench(url: str, programs: Path, count: int) -> float:
+    with open_store(url) as store:
+        batch = _batch_in(store)
     with TemporaryDirectory() as folder:
         script = Path(folder, "creates.sql")
-        script.write_text(_SCRIPT.format(batch=batch), encoding="ascii")
+        script.write_text(_SCRIPT.format(token=_task(1).to_token()), encoding="ascii")
         command = [
             str(programs / "pgbench"), "--no-vacuum", "--file", str(script),
             "--client", str(count), "--jobs", str(count), "--transactions", str(CREATES),
-            "--define", "n=0", "--define", f"clients={count}", url,
+            "--define", "n=0", "--define", f"clients={count}",
+            "--define", f"batch={batch.number}", url,
         ]  # fmt: skip
         done = subprocess.run(  # noqa: S603  our own
             command, check=True, capture_output=True, text=True, start_new_session=True
@@ -126,11 +126,14 @@ def _pgbench(prepared: tuple[str, int], programs: Path, count: int) -> float:
     return float(line.split()[2])
 
 
-def _workers(prepared: tuple[str, int], count: int) -> float:
+def _workers(url: str, count: int) -> float:
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(count), context.SimpleQueue()
+    last = count * (CREATES + _WARM_UP) + 1
     workers = [
-        context.Process(target=_work, args=(*prepared, count, n, ready.wait, results.put))
+        context.Process(
+            target=_work, args=(url, range(n + 1, last, count), ready.wait, results.put)
+        )
         for n in range(count)
     ]
     for worker in workers:
@@ -143,32 +146,39 @@ def _workers(prepared: tuple[str, int], count: int) -> float:
 
 
 def _work(
-    url: str,
-    batch: int,
-    count: int,
-    first: int,
-    ready: Callable[[], object],
-    tell: Callable[[object], None],
+    url: str, numbers: range, ready: Callable[[], object], tell: Callable[[object], None]
 ) -> None:
-    """Arm and conclude creates, and tell when that began and ended."""
-    from muybridge.purchases import Store
-    from muybridge.purchases.postgres import PostgresDatabase
-
+    """Arm and conclude the creates of items, and tell when that began and ended."""
     os.setsid()
-    with Store(PostgresDatabase(url)) as store:
-        store.register(60)
+    with open_store(url) as store:
+        store.register(LEASE)
+        batch = _batch_in(store)
+        order = Order(
+            account="account",
+            family="imgb",
+            model="imgb-2",
+            tags=(batch.tag,),
+            amounts=amounts_of_item(batch.item(numbers[0]), None),
+        )
 
-        def buy(turns: range) -> None:
-            for turn in turns:
-                number = turn * count + first + 1
-                order = Order(account="a", tags=("batch=horses",), amounts=_ONE)
-                bought = store.arm(order, item=(batch, number))
-                task = Task(id=f"task-{number}", submitted_at=1.5e9)
-                store.conclude(bought.key, Outcome(state=State.ACCEPTED, task=task))
+        def conclude(some: Iterable[int]) -> None:
+            for number in some:
+                armed = store.arm(order, item=(batch.number, number), lasts=60)
+                store.conclude(armed.key, Outcome(state=State.ACCEPTED, task=_task(number)))
 
-        buy(range(_WARM_UP))
+        conclude(numbers[:_WARM_UP])
         ready()
         began = time.monotonic()
-        buy(range(_WARM_UP, _WARM_UP + CREATES))
+        conclude(numbers[_WARM_UP:])
         tell((began, time.monotonic()))
         ready()  # a process that ends takes time from the others
+
+
+def _batch_in(store: Store) -> Batch:
+    batch = Batch.find(store, "horses")
+    assert batch is not None
+    return batch
+
+
+def _task(number: int) -> Task:
+    return Task(id=f"task-{number}", family="imgb", submitted_at=0.0)
