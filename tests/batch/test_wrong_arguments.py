@@ -172,7 +172,8 @@ def test_shared_batches(client: Client) -> None:
     check(lambda value: batch.work(client, value, "out"), line)
     check(batch.shared_status, line)
     check(lambda value: batch.submit(value, [REQUEST], service), line)
-    check(lambda value: SharedBatch(value, "horses"), "url must be a string, such as", "name")
+    line = "store must be a store, or its place, such as 'postgresql://"
+    check(lambda value: SharedBatch(value, "horses"), line, "name path")
     line = r"service must be the service of a client, not .*: write client\.service"
     check(lambda value: batch.submit(SHARED, [REQUEST], value), line)
     for name, told in (

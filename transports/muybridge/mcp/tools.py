@@ -353,9 +353,7 @@ def _done(task: Task, result: Result) -> Answer:
         "done": True,
         "state": str(result.status),
         "token": task.reference,
-        "url": result.url,
-        "expires_at": result.expires_at,
-        "actual_duration": result.actual_duration,
+        **attributes(result, "url", "expires_at", "actual_duration"),
         "next": "call save to get the file, or use the url as a reference in another request",
     })  # fmt: skip
 
@@ -377,11 +375,10 @@ def _family_record(family: Family, models: tuple[Model, ...]) -> JsonObject:
         "fields": {
             field.wire: {
                 "type": str(field.kind),
-                "required": field.required,
                 "about": field.text(str),
                 "accepts": "; ".join(rule.accepted for rule in field.rules),
                 "default": field.service_default,
-                "takes_files": field.takes_files,
+                **attributes(field, "required", "takes_files"),
             }
             for field in family.fields
         },

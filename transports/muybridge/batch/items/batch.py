@@ -20,6 +20,7 @@ each claims its items first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -40,6 +41,7 @@ from muybridge_protocol.purchases import (
     Stage,
     Tags,
     labels_of,
+    tags_in,
     written_amounts,
 )
 from muybridge_protocol.purchases.tags import OwnTags
@@ -276,6 +278,14 @@ class Batch:
             number=number,
         )
         return [*map(read, found)]
+
+    def tags_of(self, entry: Entry) -> Tags | None:
+        """Return the tags of the purchase of an item, or None if the store has none for it."""
+        if entry.purchase is None:
+            return None
+        with suppress(LookupError):
+            return tags_in(self.store.find(entry.purchase).tags)
+        return None
 
     @property
     def has_begun(self) -> bool:

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.requests import request_of
 from muybridge.batch.running.run_state import Run
@@ -26,7 +27,9 @@ async def catch_up(run: Run, runtime: Runtime) -> None:
     entries = run.batch.entries()
     folder = run.folder
     while page := list(islice(entries, _AT_ONCE)):
-        for entry, failure in await runtime.in_thread(partial(_write_missing, page, folder)):
+        for entry, failure in await runtime.in_thread(
+            partial(_write_missing, run.batch, page, folder)
+        ):
             report_missing(run, entry, failure)
         await runtime.checkpoint()
 
@@ -37,16 +40,17 @@ def report_missing(run: Run, entry: Entry, failure: SidecarFailed) -> None:
     run.postpone(entry, failure.what())
 
 
-def write_sidecar_of(entry: Entry, folder: Path) -> SidecarFailed | None:
+def write_sidecar_of(batch: Batch, entry: Entry, folder: Path) -> SidecarFailed | None:
     """Write the sidecar of *entry*, which is downloaded, and return why that failed, or None.
 
     Args:
+        batch: The batch.
         entry: The item, as it is in the store.
         folder: The batch's folder.
     """
     if entry.path is None or entry.size is None or entry.sha256 is None:
         return None
-    about = Sidecar(request=request_of(entry))
+    about = Sidecar(request=request_of(entry), tags=batch.tags_of(entry))
     content = Content(entry.size, entry.sha256)
     try:
         write_sidecar(folder / entry.path, entry.task, about, content)
@@ -55,7 +59,9 @@ def write_sidecar_of(entry: Entry, folder: Path) -> SidecarFailed | None:
     return None
 
 
-def _write_missing(entries: list[Entry], folder: Path) -> list[tuple[Entry, SidecarFailed]]:
+def _write_missing(
+    batch: Batch, entries: list[Entry], folder: Path
+) -> list[tuple[Entry, SidecarFailed]]:
     """Write the sidecars of downloaded items that have none, and return what failed."""
     failed: list[tuple[Entry, SidecarFailed]] = []
     for entry in entries:
@@ -64,7 +70,7 @@ def _write_missing(entries: list[Entry], folder: Path) -> list[tuple[Entry, Side
         path = folder / entry.path
         if has_sidecar(path, entry.sha256) or not path.exists():  # a result may have been removed
             continue
-        failure = write_sidecar_of(entry, folder)
+        failure = write_sidecar_of(batch, entry, folder)
         if failure is not None:
             failed.append((entry, failure))
     return failed

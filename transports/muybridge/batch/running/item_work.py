@@ -22,6 +22,7 @@ from muybridge.batch.storable_values import one_line
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem
+from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
@@ -73,7 +74,7 @@ class ItemWork:
         purchase: Purchase | None,
         slot: ReplySlot,
         listeners: Listeners,
-        tags: Tags,
+        tags: Tags = NO_TAGS,
     ) -> None:
         self._run = run
         self._tags = tags

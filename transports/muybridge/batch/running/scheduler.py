@@ -399,16 +399,16 @@ class Scheduler:
 
     async def _left_queued(self, work: ItemWork, error: ServiceError, booking: ItemBooking) -> None:
         """Leave an item that was not sent to a later run."""
-        facts = {"owner": None, "reason": one_line(error.describe(in_records))}
-        await self._move(work, (Stage.QUEUED, facts))
+        reason = one_line(error.describe(in_records))
+        await self._move(work, (Stage.QUEUED, {"owner": None, "reason": reason}))
         with self._team.lock:
             if self._left:
                 return
             work.tracker.end(error)
             exceeded = booking.exceeded
             if exceeded is not None and exceeded.is_unknown:  # others may fit
-                self._run.miss_amount(work.item, error.what())
-                self._run.postpone(work.item, error.what())
+                self._run.miss_amount(work.item, reason)
+                self._run.postpone(work.item, reason)
             else:
                 self._run.postpone(work.item, error)
             self._finish(work)
@@ -622,7 +622,7 @@ class Scheduler:
 
     async def _write_sidecar(self, number: int) -> None:
         entry = await self._runtime.in_thread(partial(self._run.batch.entry, number))
-        write = partial(write_sidecar_of, entry, self._run.folder)
+        write = partial(write_sidecar_of, self._run.batch, entry, self._run.folder)
         failure = await self._runtime.in_thread(write)
         if failure is not None:
             with self._team.lock:
