@@ -80,8 +80,10 @@ LONGEST_NAME: Final = 200
 
 
 def is_batch_name(name: object) -> bool:
-    """Whether *name* may be that of a batch in a store: it is shown and typed in one line."""
-    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+    """Whether *name* may be that of a batch in a store: the value of a tag, typed in one line."""
+    if not isinstance(name, str) or name != name.strip():
+        return False
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
 Place = str | os.PathLike[str] | SharedBatch
@@ -175,7 +177,9 @@ def submit(
     if out is not None:
         check_place(out)
     if not is_batch_name(batch.name):
-        said = f"it must have 1 to {LONGEST_NAME} characters, all of them printable"
+        said = (
+            f"it must have 1 to {LONGEST_NAME} characters, all printable, and no space at its ends"
+        )
         raise InvalidBatch([BatchProblem("the name", "", said)])
     check_rate(rate)
     check_budget(budget)
