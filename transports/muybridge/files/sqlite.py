@@ -1,4 +1,4 @@
-"""SQLite files that lose nothing they have confirmed, shared by the batch journal and the store.
+"""SQLite files that lose nothing they have confirmed, as a store of purchases needs them.
 
 They have a rollback journal: WAL is no faster when every commit must be durable, and it corrupts
 files in the SQLite releases that come with Python 3.11. A new file appears whole or not at all, so

@@ -38,7 +38,7 @@ class FolderStore:
     Args:
         folder: The folder.
         spool: Where results are downloaded to, or None if that is in the folder, on whose disk the
-            journal is, too.
+            store may be, too.
     """
 
     def __init__(self, folder: Path, spool: Path | None = None) -> None:
