@@ -130,7 +130,7 @@ def worker(
     """
     shared = _shared(invocation, name)
     interrupted: KeyboardInterrupt | None = None
-    require_budget(invocation)
+    require_budget(invocation, name)
     with store_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
             client = invocation.open_client(stack)
