@@ -378,7 +378,7 @@ class Scheduler:
             note_request(end, sent.request)
             raise end.error
         if end is TWIN_UNDER_WAY:
-            work.tracker.failed(end, self._runtime.now())
+            work.tracker.failed(TWIN_UNDER_WAY, self._runtime.now())
             work.tracker.tell_end(())
             if await self._has_joined(work, booking):
                 return
