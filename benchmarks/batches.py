@@ -1,4 +1,4 @@
-"""What a batch's durable journal costs for each item, beside the same tasks without one.
+"""What a batch's durable store costs for each item, beside the same tasks without one.
 
 The service is in memory, so that nothing but the library is measured. Waiting for the disk is no
 CPU time. A batch of 100,000 items is measured by itself: how much longer it takes to begin than to
@@ -148,15 +148,20 @@ def _status(folder: Path) -> None:
 
 def _nearly_finish(folder: Path) -> None:
     """Let all items but a few be as if they had been done."""
-    path = folder / "out" / "journal" / "journal.sqlite3"
+    path = folder / "out" / "journal" / "store.sqlite3"
     with closing(sqlite3.connect(path)) as db:
         db.execute(
-            "UPDATE items SET state = 'downloaded', owner = NULL, attempt = 1, "
+            "UPDATE muybridge_item SET stage = 'downloaded', owner = NULL, "
             "path = stem || '.png', size = 81, sha256 = ?, "
-            "began = 1.5e9, ended = 1.6e9, token = ?, result = ? WHERE number > ?",
-            ("0" * 64, "{" + " " * 300 + "}", '{"status": "completed"}', ITEMS),
+            "began = 1.5e9, ended = 1.6e9, result = ? WHERE number > ?",
+            ("0" * 64, '{"status": "completed"}', ITEMS),
         )
-        db.execute("UPDATE items SET state = 'queued', owner = NULL WHERE number <= ?", (ITEMS,))
+        db.execute(
+            "UPDATE muybridge_item SET stage = 'queued', owner = NULL, purchase = NULL "
+            "WHERE number <= ?",
+            (ITEMS,),
+        )
+        db.execute("UPDATE muybridge_purchases SET state = 'released'")
         db.commit()
 
 

@@ -83,9 +83,9 @@ class Moment:
             self.other.strike(act, after=after, put=put)
 
 
-def _to(after: str, before: str | None = None) -> Callable[..., bool]:
-    def when(_journal: object, _entry: object, was: str, to: str, **_: object) -> bool:
-        return to == after and before in (None, was)
+def _to(stage: str) -> Callable[..., bool]:
+    def when(_store: object, _item: object, after: str, **_: object) -> bool:
+        return after == stage
 
     return when
 
@@ -110,18 +110,10 @@ _ON_TRIO = "muybridge.drivers.on_trio"
 _ON_ASYNCIO = "muybridge.drivers.on_asyncio"
 _BLOCKING = "muybridge.drivers.blocking"
 _STORE = "muybridge.purchases.store:Store"
-_SQLITE = "muybridge.batch.sqlite.journal:SqliteJournal"
-_POSTGRES = "muybridge.batch.postgres.journal:PostgresJournal"
-_RECORD = "muybridge.batch.journaled_create:ItemRecord"
+_BATCH = "muybridge.batch.items.batch:Batch"
 _PART = "muybridge.files.saving:PartFile"
-_RUNNER = "muybridge.batch.runner_files:Runner"
-
-
-def _of_stores(method: str, when: Callable[..., bool] = _always) -> Mapping[str, Moment]:
-    return {
-        "sqlite": Moment(f"{_SQLITE}.{method}", when),
-        "postgres": Moment(f"{_POSTGRES}.{method}", when),
-    }
+_FILES = "muybridge.batch.running.side_files"
+_RUNNER = f"{_FILES}:Runner"
 
 
 def _async(trio: Moment, asyncio: Moment | None = None) -> Mapping[str, Moment]:
@@ -199,49 +191,41 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "name looked up": Moment("muybridge.purchases.booking:Books.named"),
     "name looked up in the store": Moment(f"{_STORE}.named"),
     "owner locked": Moment("muybridge.purchases.owners:lock"),
-    "transaction begun": Moment(f"{_STORE}._transaction"),
+    "transaction begun": Moment(f"{_STORE}.transaction"),
     "purchase armed": Moment(f"{_STORE}.arm"),
     "purchase about to be sent": Moment("muybridge.purchases.booking:seconds_awake_or_asleep"),
     "verdict booked": Moment("muybridge.purchases.booking:Booking.judge"),
     "verdict recorded": Moment(f"{_STORE}.conclude"),
     # A batch.
-    "journal linked": Moment("os:link"),
+    "store linked": Moment("os:link"),
     "runner begun": Moment(f"{_RUNNER}.__enter__"),
-    "runner locked": Moment("muybridge.batch.runner_files:lock"),
+    "runner locked": Moment(f"{_FILES}:lock"),
     "side file made": Moment(f"{_RUNNER}.new_slot"),
-    "worker registered": Moment(f"{_POSTGRES}.register"),
-    "item moved": _of_stores("move"),
-    "item claimed": _of_stores("take"),
-    "permits taken": _of_stores("acquire_permits"),
-    "rate paused": _of_stores("throttle"),
-    "item read": _of_stores("entry"),
-    "item armed": {
-        "sqlite": Moment(f"{_SQLITE}.move", _to("armed", "claimed")),
-        "postgres": Moment(f"{_POSTGRES}.arm"),
-    },
-    "response held": Moment(f"{_RECORD}.hold"),
-    "response written to its side file": Moment("muybridge.batch.runner_files:ReplySlot.hold"),
-    "response kept": Moment(f"{_RECORD}.keep"),
-    "response recorded": _of_stores("move", _to("armed", "armed")),
-    "item concluded": Moment(f"{_RECORD}.conclude"),
-    "submission recorded": _of_stores("move", _to("submitted")),
-    "completion recorded": _of_stores("move", _to("completed")),
+    "worker registered": Moment(f"{_STORE}.register"),
+    "item moved": Moment(f"{_STORE}.move"),
+    "items taken": Moment(f"{_BATCH}.take"),
+    "permits taken": Moment(f"{_STORE}.acquire_permits"),
+    "rate paused": Moment(f"{_STORE}.throttle"),
+    "item read": Moment(f"{_BATCH}.entry"),
+    "response kept": Moment(f"{_FILES}:ReplySlot.keep"),
+    "side file emptied": Moment(f"{_FILES}:ReplySlot.clear"),
+    "failure recorded": Moment(f"{_STORE}.move", _to("failed")),
     "object put": Moment("muybridge.batch.results.places.s3:Bucket.put"),
-    "sidecar written": Moment("muybridge.batch.scheduler:write_sidecar_of"),
+    "sidecar written": Moment("muybridge.batch.running.scheduler:write_sidecar_of"),
     "target locked": Moment("muybridge.files.saving:lock"),
     "bytes saved": Moment("muybridge.files.saving:write_all"),
     "piece saved": Moment(f"{_PART}.write"),
     "file finished": Moment(f"{_PART}.finish"),
     "file linked": Moment("os:link", _is_picture),
     "file named": Moment("muybridge.batch.results.places.file_names:sync_folders"),
-    "download recorded": _of_stores("move", _to("downloaded")),
-    "item about to be sent": Moment("muybridge.batch.scheduler:seconds_awake_or_asleep"),
-    "journal released": Moment("muybridge.batch.opening:release"),
+    "download recorded": Moment(f"{_STORE}.move", _to("downloaded")),
+    "items freed": Moment(f"{_STORE}.free_items"),
+    "items released": Moment(f"{_BATCH}.release"),
     "runner ended": Moment(f"{_RUNNER}.__exit__"),
     "request checked": Moment("muybridge_protocol.families.family:Family.check"),
     "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
-    "setting of a database read": Moment("muybridge.batch.postgres.connecting:_setting"),
+    "setting of a database read": Moment("muybridge.purchases.connecting:_setting"),
     "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
     # Runs of many tasks.
     "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),
@@ -278,19 +262,16 @@ def strike_at(step: str, under: str, act: Callable[[], object], *, nth: int = 1)
 CONSTANTS: Mapping[str, str] = {
     "purchases read at once": "muybridge.purchases.store:_PAGE",
     "pause before a name is looked up again": "muybridge.purchases.joining:_PAUSE",
-    "shortest pause of a worker": "muybridge.batch.worker:_SHORTEST_PAUSE",
-    "what a judgement compares": "muybridge.batch.sqlite.journal:_AS_JUDGED",
+    "shortest pause of a worker": "muybridge.batch.running.worker:_SHORTEST_PAUSE",
     "sidecars written at once": "muybridge.batch.results.sidecars:_AT_ONCE",
     "names tried in a bucket": "muybridge.batch.results.places.s3:_NAMES",
     "largest object": "muybridge.batch.results.places.s3:_LARGEST",
+    "what begins a transaction": "muybridge.purchases.postgres:_BEGIN",
     "patience with BEGIN": "muybridge.purchases.postgres:_ANSWERS",
     "patience with a database": "muybridge.purchases.postgres:PATIENCE",
-    "silence of a database": "muybridge.batch.postgres.connecting:SILENCE",
-    "settings of a connection": "muybridge.batch.postgres.connecting:LIMITS",
+    "silence of a database": "muybridge.purchases.connecting:SILENCE",
+    "settings of a connection": "muybridge.purchases.connecting:LIMITS",
     "longest idle time": "muybridge.wire.network:LONGEST_IDLE",
-    "rate read": "muybridge.batch.postgres.rates:_READ",
-    "rate written": "muybridge.batch.postgres.rates:_WRITE",
-    "rate limited": "muybridge.batch.postgres.rates:_LIMIT",
     "converter of records": "muybridge_protocol.records.convert:_converter",
     "variables that name authorities": "muybridge.wire._environment:CA_VARIABLES",
     "interrupted tasks kept": "muybridge.drivers.notes:KEPT",
@@ -314,9 +295,9 @@ def driver_of(client: Any) -> object:
     return client._driver
 
 
-def connection_of(journal: Any) -> Any:
-    """Return the connection of a journal to its database."""
-    return journal._db
+def connection_of(store: Any) -> Any:
+    """Return the connection of a store to its database, with which it writes."""
+    return store.database._writing._db
 
 
 def spans_under_way(tracing: Any) -> object:

@@ -34,15 +34,15 @@ ELSEWHERE = {
         "tests/cli/test_exit_codes.py"
     ),
     "muybridge batch run two.jsonl --out paddock": "tests/batch/test_command.py",
-    "muybridge batch resolve paddock trot --adopt task-2-trot": "tests/batch/test_command.py",
+    "muybridge decide --batch paddock trot --adopt task-2-trot": "tests/batch/test_command.py",
     "muybridge batch run --out paddock": "tests/batch/test_command.py",
-    f"muybridge batch submit horses.jsonl --journal {DATABASE} --name horses": (
+    f"muybridge batch submit horses.jsonl --store {DATABASE} --name horses": (
         "tests/batch/test_worker_command.py"
     ),
-    f"muybridge worker --journal {DATABASE} --batch horses --out horses": (
+    f"muybridge worker --store {DATABASE} --batch horses --out horses": (
         "tests/batch/test_worker_command.py"
     ),
-    f"muybridge batch status --journal {DATABASE} horses": "tests/batch/test_worker_command.py",
+    f"muybridge batch status --store {DATABASE} horses": "tests/batch/test_worker_command.py",
 }
 """Commands that run until Ctrl-C, take long or need a lost response, and where they are tested."""
 

@@ -18,7 +18,6 @@ COSTS = {
     # Optional parts.
     "PIL": "an extra",
     "trio": "its users alone need it",
-    "muybridge.batch.postgres": "an extra: psycopg",
     "muybridge.batch.results.places.s3": "an extra: obstore",
     "muybridge.local": "an extra: hypercorn, Pillow and PyAV",
     "muybridge.mcp": "an extra: mcp",
@@ -28,7 +27,6 @@ COSTS = {
     "muybridge_protocol.emulator": "the local service alone needs it",
     # Ways to use the service, each with what it brings.
     "muybridge": "the command's other verbs do without a client, or without a batch",
-    "muybridge.batch": "sqlite3 and a hundred modules",
     "muybridge.drivers.fleet_run": "fleets: `run_all` alone needs them",
     "muybridge.drivers.outcomes": "fleets: `run_all` alone needs them",
     "muybridge.drivers.text_calls": "text requests",

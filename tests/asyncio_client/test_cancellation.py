@@ -22,7 +22,7 @@ from batch.billing import PNG, BillingServer
 from client.answers import EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE
 from client.answers import part as chunked
 from muybridge import batch
-from muybridge.batch import State
+from muybridge.batch import Stage
 from muybridge.wire.async_transport import AsyncStreamedResponse, AsyncTransport
 from muybridge.wire.asyncio_transport import AsyncioTransport
 from muybridge_protocol.http import HttpRequest
@@ -280,7 +280,7 @@ def test_batch(server: Books, way: str, tmp_path: Path, every: int, eager: bool)
         )
         entries = batch.status(out).entries if out.exists() else ()
         known = {entry.task_id for entry in entries}
-        ambiguous = [entry for entry in entries if entry.state is State.AMBIGUOUS]
+        ambiguous = [entry for entry in entries if entry.state is Stage.AMBIGUOUS]
         assert len(attempted.accepted(server) - known) <= len(ambiguous)
         return struck
 

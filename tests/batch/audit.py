@@ -10,8 +10,8 @@ from pathlib import Path
 import attrs
 
 from muybridge import batch
-from muybridge.batch import Entry, State
-from muybridge.batch.recovery import UNKNOWN_END
+from muybridge.batch import Entry, Stage
+from muybridge_protocol.purchases import UNKNOWN_END
 from muybridge_protocol.records.tasks import Task
 
 from .billing import AMBIGUOUS, PNG, BillingServer, Fault
@@ -35,7 +35,7 @@ class Audit:
     wrong: list[str] = attrs.field(factory=list[str])
     unexplained: list[str] = attrs.field(factory=list[str])
     interrupted: int = 0
-    states: Counter[State] = attrs.field(factory=Counter[State])
+    states: Counter[Stage] = attrs.field(factory=Counter[Stage])
 
     @property
     def is_clean(self) -> bool:
@@ -52,14 +52,14 @@ class Audit:
     def _look_at(self, server: BillingServer, folder: Path, entry: Entry) -> None:
         prompt: str = json.loads(entry.body)["prompt"]
         paid = server.accepted[prompt]
-        if paid and entry.state not in (State.DOWNLOADED, State.AMBIGUOUS):
+        if paid and entry.state not in (Stage.DOWNLOADED, Stage.AMBIGUOUS):
             self.losses.append(f"{prompt}: {entry.state}")
-        if entry.state is State.AMBIGUOUS:
-            if entry.reason == UNKNOWN_END:
+        if entry.state is Stage.AMBIGUOUS:
+            if entry.reason == UNKNOWN_END.reason:
                 self.interrupted += 1
             elif not AMBIGUOUS.intersection(server.asked[prompt]):
                 self.unexplained.append(f"{prompt}: {entry.reason}")
-        if entry.state is State.REFUSED and Fault.REFUSED not in server.asked[prompt]:
+        if entry.state is Stage.REFUSED and Fault.REFUSED not in server.asked[prompt]:
             self.unexplained.append(f"{prompt}: {entry.reason}")
         self.wrong += [
             f"{prompt}: {found}" for found in _claimed(folder, entry) if found not in paid

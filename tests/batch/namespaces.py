@@ -127,7 +127,8 @@ class Ears(logging.Handler):
 def work(phase: str, lost: str, url: str) -> dict[str, Any]:
     """Work on six items while the database vanishes in a phase, and return what came of it."""
     from muybridge import Client, batch
-    from muybridge.batch.postgres import PostgresJournal, connecting
+    from muybridge.batch.items.batch import Batch
+    from muybridge.purchases import Store, connecting
 
     connecting.SILENCE = 1.0  # type: ignore[misc]  # half a minute otherwise
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)  # noqa: S607  the one that is installed
@@ -142,9 +143,9 @@ def work(phase: str, lost: str, url: str) -> dict[str, Any]:
 
         match phase:
             case "claiming":
-                before(PostgresJournal, "take", vanish)
+                before(Batch, "take", vanish)
             case "arming":
-                before(PostgresJournal, "arm", vanish)
+                before(Store, "arm", vanish)
             case "sent":
                 server.on_create = accepted
             case _:

@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
+from urllib.parse import quote, urlencode
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 _PROCESS = re.compile(rb"(?<=K\0\0\0\x0c).{4}", re.DOTALL)
 
@@ -55,7 +56,8 @@ class Relay:
     def address(self) -> str:
         """The database, through the relay."""
         _, port = self._listener.getsockname()
-        return make_conninfo("", **{**self._parts, "host": self._host, "port": port})
+        parts = {**self._parts, "host": self._host, "port": port}
+        return f"postgresql:///?{urlencode(parts, quote_via=quote)}"
 
     def swallow(self) -> None:
         """From now on, nothing arrives, and nobody is told."""

@@ -65,9 +65,9 @@ def run(
     if store is not None:
         os.environ["MUYBRIDGE_STORE"] = store
     if kill_at is not None:
-        moments.strike_at(kill_at, "sqlite", die)
+        moments.strike_at(kill_at, driver, die)
     if naive:
-        _retry_like_others_do()
+        retry_like_others_do()
     if file_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
     if kill_after is not None:
@@ -95,7 +95,7 @@ def run(
                 report = asyncio.run(run_async())
             case _:
                 report = run_blocking()
-    except batch.JournalUnusable:
+    except batch.StoreUnusable:
         return 6
     return 5 if report.stopped else 0
 
@@ -108,42 +108,37 @@ def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-def _retry_like_others_do() -> None:
-    """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.batch.journal_entries import State
-    from muybridge.batch.sqlite.journal import SqliteJournal
+def retry_like_others_do() -> None:
+    """Release what may have been accepted, as a general retry does."""
+    from muybridge.purchases.store import Store
+    from muybridge_protocol.purchases import Outcome, Stage, State
 
-    move = SqliteJournal.move
+    conclude = Store.conclude
 
-    def retrying(self: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
-        if after is State.AMBIGUOUS:
-            after = State.QUEUED
-            facts |= {"owner": None, "reply_status": None, "reply": None}
-        move(self, entry, before, after, **facts)
+    def retrying(self: Any, key: str, outcome: Outcome) -> Any:
+        if outcome.state is State.AMBIGUOUS:
+            outcome = Outcome(state=State.RELEASED, leads_to=Stage.QUEUED)
+        return conclude(self, key, outcome)
 
-    SqliteJournal.move = retrying  # type: ignore[method-assign]  # that is the fault
+    Store.conclude = retrying  # type: ignore[method-assign]  # that is the fault
 
 
 STEPS = moments.steps(
-    "journal linked",
+    "store linked",
     "runner begun",
     "side file made",
-    "item moved",
-    "item claimed",
-    "item armed",
+    "items taken",
+    "purchase armed",
     "sending",
-    "response held",
     "response kept",
-    "response recorded",
-    "item concluded",
-    "submission recorded",
-    "completion recorded",
+    "verdict recorded",
+    "side file emptied",
     "piece saved",
     "file finished",
     "file linked",
     "file named",
     "download recorded",
-    "journal released",
+    "items released",
     "runner ended",
     "sheet written",
 )
@@ -154,7 +149,7 @@ if __name__ == "__main__":
     serve(
         run,
         "muybridge.batch",
-        "muybridge.batch.run_batch",
+        "muybridge.batch.running.runs",
         "muybridge.drivers.fleet_run",
         "muybridge.drivers.on_trio",
         "muybridge.trio_client",

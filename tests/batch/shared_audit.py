@@ -8,8 +8,8 @@ from collections import Counter
 import attrs
 
 from muybridge import batch
-from muybridge.batch import SharedBatch, State
-from muybridge.batch.recovery import UNKNOWN_END
+from muybridge.batch import SharedBatch, Stage
+from muybridge_protocol.purchases import UNKNOWN_END
 
 from .billing import AMBIGUOUS, BillingServer
 
@@ -21,7 +21,7 @@ class Audit:
     doubles: list[str] = attrs.field(factory=list[str])
     wrong: list[str] = attrs.field(factory=list[str])
     interrupted: int = 0
-    states: Counter[State] = attrs.field(factory=Counter[State])
+    states: Counter[Stage] = attrs.field(factory=Counter[Stage])
 
     @classmethod
     def of(cls, server: BillingServer, shared: SharedBatch) -> Audit:
@@ -35,11 +35,11 @@ class Audit:
             known = entry.task_id
             if known is not None and known not in paid:
                 found.wrong.append(f"{prompt}: {known} is another item's")
-            if paid and entry.state not in (State.DOWNLOADED, State.AMBIGUOUS):
+            if paid and entry.state not in (Stage.DOWNLOADED, Stage.AMBIGUOUS):
                 found.wrong.append(f"{prompt}: paid for, and {entry.state}")
-            if entry.state is State.AMBIGUOUS and entry.reason == UNKNOWN_END:
+            if entry.state is Stage.AMBIGUOUS and entry.reason == UNKNOWN_END.reason:
                 found.interrupted += 1
-            elif entry.state is State.AMBIGUOUS and not AMBIGUOUS.intersection(
+            elif entry.state is Stage.AMBIGUOUS and not AMBIGUOUS.intersection(
                 server.asked[prompt]
             ):
                 found.wrong.append(f"{prompt}: {entry.reason}")

@@ -23,7 +23,7 @@ from client.event_loops import ClockEventLoop, TrioClock
 from client.fleets import run_all
 from client.in_process import AsyncFace, InProcessTransport
 from muybridge import AsyncClient, Client, ImgbRequest, batch
-from muybridge.batch import Report, State
+from muybridge.batch import Report, Stage
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.commands import muybridge as command
 from muybridge_protocol.errors import ServiceError
@@ -33,8 +33,8 @@ from muybridge_protocol.records.tasks import Result
 from sampling import examples
 
 from .scripted_world import Script, ScriptedWorld, prompts
-from .test_journal_values import MEMORY
 
+MEMORY = Path("/dev/shm")  # noqa: S108  each test has a folder of its own there
 STOPPING = {401, 402, 429}
 """The statuses after which nothing more is created."""
 EXAMPLES = settings(max_examples=examples(20, nightly=settings().max_examples // 2))
@@ -184,20 +184,20 @@ def test_any_response(runner: str, script: Script) -> None:
         check(again, world)
         assert all(entry.state in ENDS for entry in again.entries)
         for entry in before:
-            if entry.state is not State.QUEUED:
+            if entry.state is not Stage.QUEUED:
                 assert len(world.creates[f"horse{entry.number}"]) == posts[f"horse{entry.number}"]
 
 
-ENDS = {State.DOWNLOADED, State.FAILED, State.REFUSED, State.AMBIGUOUS}
+ENDS = {Stage.DOWNLOADED, Stage.FAILED, Stage.REFUSED, Stage.AMBIGUOUS}
 
 
 def check(report: Report, world: ScriptedWorld) -> None:
     """Check that no item and no id is lost, and that all can be shown."""
     odd, *others = report.entries
     assert odd.owner is None
-    assert not {State.CLAIMED, State.ARMED} & set(report.counts)
-    assert {entry.state for entry in others} <= {State.DOWNLOADED} | (
-        {State.QUEUED} if world.statuses & STOPPING else set[State]()
+    assert not {Stage.CLAIMED, Stage.ARMED} & set(report.counts)
+    assert {entry.state for entry in others} <= {Stage.DOWNLOADED} | (
+        {Stage.QUEUED} if world.statuses & STOPPING else set[Stage]()
     )
     for response in world.creates["horse1"]:
         given_id = id_of(response)

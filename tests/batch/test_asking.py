@@ -87,7 +87,7 @@ def test_a_dry_run_with_identical_requests(invoke: Invoke, tmp_path: Path) -> No
 
 
 def test_a_dry_run_of_a_batch_that_was_begun(invoke: Invoke) -> None:
-    """A dry run counts what was not sent yet, and says what the journal has."""
+    """A dry run counts what was not sent yet, and says what the batch has."""
     with BillingServer() as server:
         first = invoke(*RUN, "--limit", "2", server=server)
         assert first.exit_code == 5
@@ -96,7 +96,7 @@ def test_a_dry_run_of_a_batch_that_was_begun(invoke: Invoke) -> None:
         told = invoke(*RUN, "--dry-run", "--json", server=server)
         assert json.loads(told.stdout)["sends"] == 1
         assert json.loads(told.stdout)["counts"] == {"queued": 1, "downloaded": 2}
-        assert "in the journal: 1 queued, 2 downloaded" in invoke(*RUN, "--dry-run").stderr
+        assert "in the batch: 1 queued, 2 downloaded" in invoke(*RUN, "--dry-run").stderr
         assert server.posts == 2
         assert invoke(*RUN, "--limit", "2", server=server).exit_code == 0
         assert server.posts == 3

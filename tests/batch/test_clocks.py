@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 import trio
 
+import moments
 from client.event_loops import ClockEventLoop, TrioClock
 from muybridge import AsyncClient, Client, batch
-from muybridge.batch import Report, SharedBatch, SharedReport, State
-from muybridge.batch.limits.rate import Permits
-from muybridge.batch.port import Journal
-from muybridge.batch.postgres import PostgresJournal
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch import Report, SharedBatch, SharedReport, Stage
+from muybridge.batch.items.folder import own_store
+from muybridge.purchases import Store
+from muybridge.purchases.rates import Permits
 from muybridge.testing import SkippingClock
 from muybridge_protocol.service import Service
 
+from .begun import begun
 from .billing import BillingServer
 from .conftest import Work
 from .fixtures import submit
@@ -96,20 +97,16 @@ RUN = (batch.run, batch.run_async)
 
 @pytest.fixture
 def permits(monkeypatch: pytest.MonkeyPatch) -> list[Permits]:
-    """The permits that journals gave."""
+    """The permits that stores gave."""
     given: list[Permits] = []
+    taken = moments.at("permits taken")
+    acquire = taken.value
 
-    def watched(kind: Any) -> Go:
-        acquire = kind.acquire_permits
+    def acquiring(store: Store, service: str, wanted: int) -> Permits:
+        given.append(acquire(store, service, wanted))
+        return given[-1]
 
-        def acquiring(journal: Journal, wanted: int) -> Permits:
-            given.append(acquire(journal, wanted))
-            return given[-1]
-
-        return acquiring
-
-    for kind in (PostgresJournal, SqliteJournal):
-        monkeypatch.setattr(kind, "acquire_permits", watched(kind))
+    monkeypatch.setattr(*taken.place, acquiring)
     return given
 
 
@@ -134,12 +131,11 @@ def test_workers_of_a_database(
     with ThreadPoolExecutor(len(SHIFTS)) as threads:
         reports = [*threads.map(go, SHIFTS)]
     assert all(report.done for report in reports)
-    with shared.open() as journal:
-        assert journal.counts() == {State.DOWNLOADED: ITEMS}
-        assert {entry.attempt for entry in journal.entries()} == {1}
-        assert journal.strays() == []
+    with shared.open() as found:
+        assert found.counts() == {Stage.DOWNLOADED: ITEMS}
+        assert found.strays() == []
     assert (server.posts, server.doubles) == (ITEMS, [])
-    ((next_at,),) = postgres.execute("SELECT next_at FROM muybridge_rates", url=shared.url)
+    ((next_at,),) = postgres.execute("SELECT next_at FROM muybridge_rates", url=str(shared.store))
     given = sum(each.count for each in permits)
     assert given >= server.requests - ITEMS, "each request but the downloads has one"
     assert next_at >= began + given / RATE, "no permit was given twice"
@@ -154,7 +150,7 @@ def test_runs_of_a_folder(
 ) -> None:
     """The same is true of processes that work on a batch in a folder."""
     began, out = time.time(), tmp_path / "out"
-    SqliteJournal.create(out, server.url, batch.read_items(horses(ITEMS))).close()
+    begun(out, (item.new() for item in batch.read_items(horses(ITEMS))), server.url).store.close()
 
     def go(name: str) -> Report:
         options = {"concurrency": 1, "rate": RATE}
@@ -162,11 +158,9 @@ def test_runs_of_a_folder(
 
     with ThreadPoolExecutor(len(SHIFTS)) as threads:
         assert len([*threads.map(go, SHIFTS)]) == len(SHIFTS)
-    with SqliteJournal(out) as journal:
-        assert journal.counts() == {State.DOWNLOADED: ITEMS}
-        assert {entry.attempt for entry in journal.entries()} == {1}
-    with closing(sqlite3.connect(journal.path)) as db:
-        ((next_at,),) = db.execute("SELECT next_at FROM rate")
+    assert batch.status(out).counts == {Stage.DOWNLOADED: ITEMS}
+    with closing(sqlite3.connect(own_store(out))) as db:
+        ((next_at,),) = db.execute("SELECT next_at FROM muybridge_rates")
     assert (server.posts, server.doubles) == (ITEMS, [])
     given = sum(each.count for each in permits)
     assert given >= server.requests - ITEMS
@@ -218,9 +212,9 @@ def test_a_dead_worker_of_another_time(
     """Its items are taken over although its lease seems to hold for an hour."""
     shared, right = put_back(postgres)
     submit(server, shared, 2)
-    with shared.open(lease=1) as journal:
-        journal.register("dead")
-        assert journal.take("dead", creates=True) is not None
+    with shared.open() as dead:
+        dead.store.register(1)
+        assert dead.take(1, creates=1)
     right()
     assert work(server, shared, lease=1, seconds=20).done
     assert (server.posts, server.doubles) == (2, [])
@@ -254,7 +248,7 @@ def test_a_task_from_another_clock(
     server.status = "processing"
     options = {"timeout": 30.0, "seconds": 60.0}
     by_clock(server, clock, WORK, shared, tmp_path / first, options)
-    assert batch.shared_status(shared).counts == {State.SUBMITTED: 1}
+    assert batch.shared_status(shared).counts == {Stage.SUBMITTED: 1}
     assert 30 <= clock.waited < 120
     server.status = "completed"
     clock = Skewed(-SHIFTS[first])

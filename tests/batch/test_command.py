@@ -22,16 +22,17 @@ from click.testing import CliRunner, Result
 
 import moments
 from muybridge import batch
-from muybridge.batch import Report, State
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch import Report, Stage
+from muybridge.batch.shared import open_batch
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
+from muybridge.purchases import StoreUnusable
+from muybridge.purchases.store import NewItem
 from processes import environment
 from sampling import diagonal
 
+from .begun import begun
 from .billing import BillingServer, Fault
 from .runner_process import KEY, horses
 
@@ -52,6 +53,11 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
         return result
 
     return run
+
+
+def decide(*words: str) -> Result:
+    """Run `muybridge decide --batch out`."""
+    return CliRunner().invoke(muybridge, ["decide", "--batch", "out", *words])
 
 
 def _settings(server: BillingServer) -> dict[str, str]:
@@ -184,17 +190,17 @@ def test_resolving(invoke: Invoke) -> None:
         first = invoke(*RUN, server=server)
         assert first.exit_code == 4
         assert "item 1 (h1) is ambiguous: connection reset" in first.stderr
-        assert "muybridge batch resolve out ITEM --adopt ID" in first.stderr
+        assert "muybridge decide --batch out ITEM --adopt ID" in first.stderr
         assert invoke("status", "out").exit_code == 4
 
-        assert invoke("resolve", "out", "h1", "--adopt", server.accepted["horse 1"][0])
-        assert invoke("resolve", "out", "2", "--abandon").exit_code == 0
-        refused = invoke("resolve", "out", "3", "--resubmit")
+        assert decide("h1", "--adopt", server.accepted["horse 1"][0]).exit_code == 0
+        assert decide("2", "--abandon").exit_code == 0
+        refused = decide("3", "--resubmit")
         assert refused.exit_code == 2
         assert "--i-may-pay-twice" in refused.stderr
-        told = invoke("resolve", "out", "3", "--resubmit", "--i-may-pay-twice", "--json")
+        told = decide("3", "--resubmit", "--i-may-pay-twice", "--json")
         assert json.loads(told.stdout)["item"]["state"] == "queued"
-        assert invoke("resolve", "out", "3").exit_code == 2
+        assert decide("3").exit_code == 2
         assert invoke("status", "out").exit_code == 5
 
     with BillingServer() as after:
@@ -213,16 +219,16 @@ def test_nothing_to_go_on_with(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("states", "code"),
     [
-        ({State.DOWNLOADED, State.ABANDONED}, 0),
-        ({State.DOWNLOADED, State.FAILED}, 1),
-        ({State.FAILED, State.REFUSED}, 3),
-        ({State.REFUSED, State.QUEUED}, 5),
-        ({State.SUBMITTED, State.FAILED}, 5),
-        ({State.QUEUED, State.COMPLETED}, 6),
-        ({State.COMPLETED, State.AMBIGUOUS, State.QUEUED, State.FAILED}, 4),
+        ({Stage.DOWNLOADED, Stage.ABANDONED}, 0),
+        ({Stage.DOWNLOADED, Stage.FAILED}, 1),
+        ({Stage.FAILED, Stage.REFUSED}, 3),
+        ({Stage.REFUSED, Stage.QUEUED}, 5),
+        ({Stage.SUBMITTED, Stage.FAILED}, 5),
+        ({Stage.QUEUED, Stage.COMPLETED}, 6),
+        ({Stage.COMPLETED, Stage.AMBIGUOUS, Stage.QUEUED, Stage.FAILED}, 4),
     ],
 )
-def test_exit_codes(states: set[State], code: int) -> None:
+def test_exit_codes(states: set[Stage], code: int) -> None:
     """What a person has to decide comes before what another run mends, and that before ends."""
 
     report = Report(folder=Path(), entries=(), counts=dict.fromkeys(states, 1))
@@ -338,8 +344,8 @@ def test_a_local_batch_is_resumed_locally(invoke: Invoke, server: BillingServer)
 
 def test_a_command_that_resumes_with_its_permission(invoke: Invoke, tmp_path: Path) -> None:
     """A batch that was begun over plain http is resumed with the option that this takes."""
-    item = NewItem(name="", stem="0001", family="imgb", body={"model": "imgb-2", "prompt": "-"})
-    SqliteJournal.create(tmp_path / "out", "http://nas.test", [item]).close()
+    item = NewItem(name="", stem="0001", family="imgb", body='{"model": "imgb-2", "prompt": "-"}')
+    begun(tmp_path / "out", [item], "http://nas.test")
     told = invoke("status", "out")
     wanted = "muybridge batch run --out out --base-url http://nas.test --allow-plain-http"
     assert told.stderr.splitlines()[-1] == f"to resume: {wanted}"
@@ -537,7 +543,7 @@ def test_a_store_that_cannot_be_reached(invoke: Invoke, server: BillingServer) -
     """Nothing is sent, and the password of its address is not shown."""
     store = "postgresql://me:hush-4711@127.0.0.1:1/studio"
     done = invoke(*RUN, "--max-creates", "9", "--store", store, server=server)
-    assert (done.exit_code, server.posts) == (3, 0)
+    assert (done.exit_code, server.posts) == (6, 0)
     assert "postgresql://127.0.0.1/studio" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("--max-creates 9 --store URL")
     assert "hush" not in done.output
@@ -562,13 +568,13 @@ def test_a_journal_that_cannot_be_written(
     assert invoke(*RUN, "--limit", "1", server=server).exit_code == 5
 
     def full(*_: object, **__: object) -> None:
-        raise JournalUnusable("out/journal/journal.sqlite3: database or disk is full.")
+        raise StoreUnusable("out/journal/store.sqlite3: database or disk is full.")
 
-    monkeypatch.setattr(*moments.at("item claimed", "sqlite").place, full)
+    monkeypatch.setattr(*moments.at("items taken").place, full)
     done = invoke(*AGAIN, server=server)
     assert done.exit_code == 6
     error, again = done.stderr.splitlines()
-    assert error == "error: out/journal/journal.sqlite3: database or disk is full."
+    assert error == "error: out/journal/store.sqlite3: database or disk is full."
     assert again == "to resume: muybridge batch run --out out --concurrency 4 --poll-interval 0.005"
 
 
@@ -602,11 +608,11 @@ def test_a_signal_among_the_last_lines(invoke: Invoke, monkeypatch: pytest.Monke
 def test_a_rate(invoke: Invoke, server: BillingServer) -> None:
     """`--rate` has the meaning and the help that it has for workers, and must be above 0."""
     assert invoke(*RUN, "--rate", "500", server=server).exit_code == 0
-    with SqliteJournal(Path("out")) as journal:
-        assert journal.has_rate
+    with open_batch("out") as found:
+        assert found.has_rate
     assert invoke(*AGAIN, "--rate", "0", server=server).exit_code == 2
     assert invoke(*AGAIN, "--rate", "inf", server=server).exit_code == 0
-    with SqliteJournal(Path("out")) as journal:
-        assert not journal.has_rate
+    with open_batch("out") as found:
+        assert not found.has_rate
     helps = [invoke(command, "--help").stdout for command in ("run", "submit")]
     assert all("Maximum requests per second of all workers" in shown for shown in helps)

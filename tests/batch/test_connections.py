@@ -11,8 +11,8 @@ import pytest
 
 import moments
 from muybridge import Client, batch
-from muybridge.batch import SharedBatch, State
-from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
+from muybridge.batch import SharedBatch, Stage
+from muybridge.purchases.errors import StoreAway, StoreUnusable
 
 from .billing import BillingServer
 from .fixtures import submit
@@ -22,7 +22,7 @@ from .runner_process import KEY
 
 psycopg = pytest.importorskip("psycopg")
 conninfo_to_dict, make_conninfo = psycopg.conninfo.conninfo_to_dict, psycopg.conninfo.make_conninfo
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 _LONGER = "SELECT pg_sleep(0.6)"
 
@@ -120,7 +120,7 @@ def test_a_database_has_a_short_name(address: str, name: str) -> None:
 
 def test_an_address_that_is_none_is_not_repeated() -> None:
     """It may hold a password."""
-    with pytest.raises(JournalUnusable, match=r"^This is not the address") as failed:
+    with pytest.raises(StoreUnusable, match=r"^This is not the address") as failed:
         connecting.named("postgresql//rider:secret@db.example")
     assert "secret" not in str(failed.value)
 
@@ -130,7 +130,7 @@ def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
     with suppress(psycopg.errors.DuplicateDatabase):
         postgres.execute("CREATE DATABASE plain TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     url = urlsplit(postgres.url)._replace(path="/plain").geturl()
-    with pytest.raises(JournalUnusable, match=r"encoding is LATIN1\. Use a database with UTF8"):
+    with pytest.raises(StoreUnusable, match=r"encoding is LATIN1\. Use a database with UTF8"):
         connecting.connect(url)
 
 
@@ -139,16 +139,16 @@ def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
     [
         (
             psycopg.OperationalError("gone"),
-            JournalAway,
+            StoreAway,
             ".",
         ),
-        (psycopg.InterfaceError("gone"), JournalAway, "."),
-        (psycopg.ProgrammingError("no"), JournalUnusable, ", then run again."),
+        (psycopg.InterfaceError("gone"), StoreAway, "."),
+        (psycopg.ProgrammingError("no"), StoreUnusable, ", then run again."),
     ],
 )
 def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: str) -> None:
     """A worker waits for a database that is away; with another error, a person has to act."""
-    with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):
+    with pytest.raises(StoreUnusable) as failed, connecting.telling("the database"):
         raise error
     assert type(failed.value) is kind
     wanted = "Nothing more is sent. Make the database reachable and writable"
@@ -158,23 +158,15 @@ def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: 
 def test_an_error_is_told_as_a_sentence() -> None:
     """The library's line breaks, indentation and question marks do not disturb what follows."""
     said = r"^db: FATAL: refused; Is it up\. Nothing more is sent\."
-    with pytest.raises(JournalUnusable, match=said), connecting.telling("db"):
+    with pytest.raises(StoreUnusable, match=said), connecting.telling("db"):
         raise psycopg.OperationalError("FATAL:  refused\n\tIs it up?\n")
 
 
 def test_an_error_is_told_shortly() -> None:
     """A server may repeat a whole statement in its message."""
-    with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):
+    with pytest.raises(StoreUnusable) as failed, connecting.telling("the database"):
         raise psycopg.ProgrammingError("x" * 600)
     assert str(failed.value).count("x") == 500
-
-
-@pytest.mark.parametrize("error", [psycopg.DataError("too long"), psycopg.IntegrityError("twice")])
-def test_what_cannot_be_stored_is_told(error: Exception) -> None:
-    """That is the fault of a value, not of the database."""
-    said = f"^{type(error).__name__}: {error}$"
-    with pytest.raises(Unstorable, match=said), connecting.telling("the database"):
-        raise error
 
 
 _WATCH = """
@@ -184,14 +176,14 @@ BEGIN
     INSERT INTO watched VALUES (current_setting('synchronous_commit'));
     RETURN NULL;
 END $$;
-CREATE TRIGGER watching AFTER UPDATE OF state ON muybridge_items
+CREATE TRIGGER watching AFTER UPDATE OF stage ON muybridge_item
     FOR EACH ROW EXECUTE FUNCTION watch();
 CREATE FUNCTION leave_off() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', false);
     RETURN NULL;
 END $$;
-CREATE TRIGGER leaving AFTER INSERT ON muybridge_workers EXECUTE FUNCTION leave_off();
+CREATE TRIGGER leaving AFTER INSERT ON muybridge_owners EXECUTE FUNCTION leave_off();
 """
 """What notes how durable each step is, and leaves a setting behind that another client made."""
 
@@ -201,12 +193,12 @@ def test_each_step_is_durable_behind_a_pooler(
 ) -> None:
     """A pooler gives a step to a server process on which another client has turned that off."""
     submit(server, shared, 2)
-    postgres.execute(_WATCH, url=shared.url)
-    with Relay(shared.url) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
+    postgres.execute(_WATCH, url=str(shared.store))
+    with Relay(str(shared.store)) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
         relay.rewrite = as_a_pooler
         report = batch.work(client, SharedBatch(relay.address, shared.name), tmp_path)
-    assert (report.counts, server.posts) == ({State.DOWNLOADED: 2}, 2)
-    watched = postgres.execute("SELECT DISTINCT commits FROM watched", url=shared.url)
+    assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 2}, 2)
+    watched = postgres.execute("SELECT DISTINCT commits FROM watched", url=str(shared.store))
     assert watched == [("on",)]
 
 
@@ -215,8 +207,8 @@ def test_what_another_client_left_behind_refuses_no_pooler(
 ) -> None:
     """The setting that we find behind a pooler is another client's, and each step has its own."""
     submit(server, shared, 1)
-    options = f"{conninfo_to_dict(shared.url)['options']} -c synchronous_commit=off"
-    off = make_conninfo(shared.url, options=options)
+    options = f"{conninfo_to_dict(str(shared.store))['options']} -c synchronous_commit=off"
+    off = make_conninfo(str(shared.store), options=options)
     with Relay(off) as relay, Client(KEY, server.url, poll_interval=0.005) as client:
         relay.rewrite = as_a_pooler
         assert batch.work(client, SharedBatch(relay.address, shared.name), tmp_path).done

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 import moments
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 
 from .billing import BillingServer
 from .conftest import Work
@@ -20,7 +20,7 @@ from .fixtures import submit
 from .postgres_server import Postgres
 from .relay import Relay
 
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def test_the_server_is_restarted(
     server.on_create = at_create(3, stop)
     with once_it_waits(postgres.server.ensure_postgres_running) as said:
         report = work(server, shared, creates=3, lease=5)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 6}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 6}, ())
     assert (server.posts, server.doubles) == (6, [])
     assert "waits up to 600 seconds" in said[0]
 
@@ -81,12 +81,12 @@ def test_the_network_swallows_everything(
     """A worker does not wait for ever for a database that has fallen silent."""
     monkeypatch.setattr(*moments.constant("silence of a database"), 0.5)
     submit(server, shared, 4)
-    with Relay(shared.url) as relay:
+    with Relay(str(shared.store)) as relay:
         server.on_create = at_create(2, relay.swallow)
         with once_it_waits(relay.heal) as said:
             behind = SharedBatch(relay.address, shared.name)
             report = work(server, behind, creates=2, lease=5)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 4}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 4}, ())
     assert (server.posts, server.doubles) == (4, [])
     assert "127.0.0.1" in said[0]
     assert "no response within 0.5 seconds" in said[0]

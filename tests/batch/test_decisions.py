@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
 
 from muybridge import Client, ImgbRequest, batch
-from muybridge.batch import Choice, State
-from muybridge.batch.decisions.in_store import apply_decisions
-from muybridge.batch.decisions.items import apply, step_of
-from muybridge.batch.shared import open_journal
-from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
+from muybridge.batch import Choice, Entry, Stage
+from muybridge.batch.items.batch import Batch
+from muybridge.batch.items.decisions import ItemDecision, decide_items
 from muybridge.purchases import Choice as Decided
 from muybridge.purchases import Purchase, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
-from muybridge.testing.journal_conformance.any_journal import new_items
+from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 from stores import decide, purchases_at
 
+from .begun import accepted, begun, bought, lost, new_items
 from .billing import BillingServer, Fault
 from .conftest import Run
 from .runner_process import KEY, horses
@@ -54,7 +49,7 @@ class Decision:
 
     in_batch: Callable[[Path, str], object]
     choice: Decided
-    item: State
+    item: Stage
     purchase: Bought
     posts: int
 
@@ -63,21 +58,21 @@ DECISIONS = {
     "adopt": Decision(
         lambda folder, task: batch.adopt(folder, 1, task),
         Decided.ADOPT,
-        State.DOWNLOADED,
+        Stage.DOWNLOADED,
         Bought.ACCEPTED,
         1,
     ),
     "abandon": Decision(
         lambda folder, _: batch.abandon(folder, 1),
         Decided.ABANDON,
-        State.ABANDONED,
+        Stage.ABANDONED,
         Bought.ABANDONED,
         1,
     ),
     "resubmit": Decision(
         lambda folder, _: batch.resubmit(folder, 1, i_may_pay_twice=True),
         Decided.RESUBMIT,
-        State.DOWNLOADED,
+        Stage.DOWNLOADED,
         Bought.RESUBMITTED,
         2,
     ),
@@ -92,7 +87,7 @@ def test_it_is_recorded_in_the_store(
     """A decision about an ambiguous item is one about its purchase, and the next run acts on it."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
-        assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
+        assert run(server, horses(1)).counts == {Stage.AMBIGUOUS: 1}
         before = of_item(folder, store)
         assert before.state is Bought.AMBIGUOUS
         decision.in_batch(folder, server.accepted["horse 1"][0])
@@ -123,15 +118,13 @@ def test_when_a_task_named_in_the_store_began(
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
-        bought = of_item(folder, store)
+        before = of_item(folder, store)
         task = Task(id="task-9", family="imgb", submitted_at=submitted_at)
         with open_store(store) as opened:
-            opened.decide(bought.key, Decided.ADOPT, task)
-    with open_journal(folder) as journal:
-        apply_decisions(journal)
-        item = journal.entry(1)
+            opened.decide(before.key, Decided.ADOPT, task)
+    (item,) = batch.status(folder).entries
     assert item.task_id == "task-9"
-    assert item.began == (bought.armed_at if submitted_at is None else submitted_at)
+    assert item.began == (before.armed_at if submitted_at is None else submitted_at)
 
 
 @pytest.mark.usefixtures("store")
@@ -139,14 +132,14 @@ def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
     """An item cannot be given a task that the store has for another request; it stays as it is."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
-        assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
+        assert run(server, horses(1)).counts == {Stage.AMBIGUOUS: 1}
         with Client(KEY, server.url) as client:
             other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
-        with pytest.raises(batch.CannotResolve, match=rf"\(order 1\) already has task {other.id}"):
+        with pytest.raises(batch.CannotDecide, match=rf"\(order 1\) already has task {other.id}"):
             batch.adopt(folder, 1, other.id)
-        assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+        assert batch.status(folder).counts == {Stage.AMBIGUOUS: 1}
         batch.adopt(folder, 1, server.accepted["horse 1"][0])
-        assert run(server, None).counts == {State.DOWNLOADED: 1}
+        assert run(server, None).counts == {Stage.DOWNLOADED: 1}
 
 
 @pytest.mark.usefixtures("store")
@@ -154,17 +147,17 @@ def test_a_table_that_the_store_refuses(run: Run, tmp_path: Path) -> None:
     """Nothing of a refused table is decided, in the journal or in the store, nor sent later."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
-        assert run(server, horses(2)).counts == {State.AMBIGUOUS: 2}
+        assert run(server, horses(2)).counts == {Stage.AMBIGUOUS: 2}
         with Client(KEY, server.url) as client:
             other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
         table = tmp_path / "decisions.csv"
         rows = ("item,decision,task", "1,resubmit,", f"2,adopt,{other.id}")
         table.write_text("\n".join(rows), encoding="utf-8")
-        with pytest.raises(batch.CannotResolve, match=rf"already has task {other.id}"):
-            batch.resolve_all(folder, table, i_may_pay_twice=True)
-        assert batch.status(folder).counts == {State.AMBIGUOUS: 2}
+        with pytest.raises(batch.InvalidDecisions, match=rf"already has task {other.id}"):
+            batch.decide_all(folder, table, i_may_pay_twice=True)
+        assert batch.status(folder).counts == {Stage.AMBIGUOUS: 2}
         posts = server.posts
-        assert run(server, None).counts == {State.AMBIGUOUS: 2}
+        assert run(server, None).counts == {Stage.AMBIGUOUS: 2}
         assert server.posts == posts
 
 
@@ -185,14 +178,14 @@ def test_a_runner_that_was_killed(
     folder = tmp_path / "out"
     with BillingServer() as server:
         order = {"url": server.url, "folder": str(folder), "store": str(path)}
-        killed = nursery.run(**order, items=1, kill_at="before: response held", driver=driver)
+        killed = nursery.run(**order, items=1, kill_at="before: response kept", driver=driver)
         assert killed == -9
         assert nursery.run(**order) == 0
-        assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+        assert batch.status(folder).counts == {Stage.AMBIGUOUS: 1}
         batch.adopt(folder, "h1", server.accepted["horse 1"][0])
         assert [one.state for one in purchases_at(path)] == [Bought.ACCEPTED]
         assert nursery.run(**order) == 0
-        assert batch.status(folder).counts == {State.DOWNLOADED: 1}
+        assert batch.status(folder).counts == {Stage.DOWNLOADED: 1}
         assert server.posts == 1
 
 
@@ -208,165 +201,154 @@ def test_a_wrong_task_is_named_first(run: Run, tmp_path: Path, store: str) -> No
         assert run(server, None).done
 
 
-@pytest.mark.parametrize("gone", ["file", "purchase"])
-def test_a_store_that_knows_nothing(run: Run, tmp_path: Path, path: Path, gone: str) -> None:
-    """Without its purchase, an item is decided about all the same, and no store is made."""
-    folder = tmp_path / "out"
-    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
-        run(server, horses(1))
-        if gone == "file":
-            path.unlink()
-        else:  # as if its process had died before it armed
-            with closing(sqlite3.connect(folder / FOLDER / NAME)) as db, db:
-                db.execute("UPDATE items SET purchase = 'another'")
-        batch.adopt(folder, 1, server.accepted["horse 1"][0])
-        assert path.exists() == (gone == "purchase")
-        assert run(server, None).done
-
-
 def test_a_damaged_store(run: Run, tmp_path: Path, path: Path) -> None:
-    """If the store cannot be used, nothing is decided: the two must not say different things."""
+    """If the store cannot be used, nothing is decided."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
     path.write_bytes(b"notes" * 1000)
     with pytest.raises(StoreUnusable):
         batch.abandon(folder, 1)
-    assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
 
 
-def test_the_last_create_counts(
-    run: Run, tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_stays_in_its_store(
+    run: Run, server: BillingServer, tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An item that was sent again without a store has nothing to do with its earlier purchase."""
+    """A batch goes on where it was begun, whatever the environment says later."""
     folder = tmp_path / "out"
-    with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
-        run(server, horses(1))
-        key = of_item(folder, store).key
-        with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
-            batch.resubmit(folder, 1)
-        batch.resubmit(folder, 1, i_may_pay_twice=True)
+    assert run(server, horses(2), limit=1).counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 1}
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "another.sqlite3"))
+    with pytest.raises(batch.WrongStore, match="is in the store"):
+        run(server, None)
+    assert server.posts == 1
+    if "://" not in store and "=" not in store:
         monkeypatch.delenv("MUYBRIDGE_STORE")
-        assert run(server, None).counts == {State.AMBIGUOUS: 1}
-        (item,) = batch.status(folder).entries
-        assert (item.store, item.purchase) == (None, None)
-        assert run(server, None).counts == {State.AMBIGUOUS: 1}
-        assert server.posts == 2
-    [found] = purchases_at(store)
-    assert (found.key, found.state) == (key, Bought.RESUBMITTED)
-
-
-def test_a_journal_without_these_columns(run: Run, server: BillingServer, tmp_path: Path) -> None:
-    """An older journal is previewed as it is, and gets the columns when it is run."""
-    folder = tmp_path / "out"
-    run(server, horses(3), limit=1)
-    path = folder / FOLDER / NAME
-    with closing(sqlite3.connect(path)) as db, db:
-        for name in ("store", "purchase"):
-            db.execute(f"ALTER TABLE items DROP COLUMN {name}")
-    content = path.read_bytes()
-    assert batch.preview(None, folder).sends == 2
-    assert path.read_bytes() == content
-    before = tuple(batch.status(folder).entries)
-    assert run(server, None, limit=0).entries[:] == before
+        assert batch.status(folder).counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 1}
+        assert run(server, None).done
+    monkeypatch.setenv("MUYBRIDGE_STORE", store)
     assert run(server, None).done
-    assert server.posts == 3
+    assert (server.posts, len(purchases_at(store))) == (2, 2)
 
 
-def _lose(journal: SqliteJournal) -> None:
-    """Make the first item ambiguous."""
-    entry = journal.take("one", creates=True)
-    assert entry is not None
-    journal.arm(entry, 1, by="one", lasts=0)
-    journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+def test_a_batch_with_a_store_of_its_own(
+    run: Run, server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It refuses another store, and a budget, which would count elsewhere."""
+    run(server, horses(2), limit=1)
+    assert (tmp_path / "out" / "journal" / "store.sqlite3").exists()
+    for variable, value in (
+        ("MUYBRIDGE_STORE", str(tmp_path / "another.sqlite3")),
+        ("MUYBRIDGE_MAX_CREATES", "9"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setenv(variable, value)
+            with pytest.raises(batch.WrongStore, match="begun with a store of its own"):
+                run(server, None)
+    assert server.posts == 1
+    assert run(server, None).done
 
 
-TASK = Task(id="task-1", family="imgb")
-ADOPTED = {"token": TASK.to_token(), "candidate": "task-1"}
-NAMED_BY_THE_SERVICE = {"token": TASK.to_token(), "candidate": None}
-EVERY = {*Choice}
+def _refuse(found: Batch) -> None:
+    bought(found, 1, Outcome(state=Bought.RELEASED, leads_to=Stage.REFUSED, reason="no"))
+
+
+def _adopt(found: Batch) -> None:
+    lost(found, 1)
+    found.store.decide(str(found.entry(1).purchase), Decided.ADOPT, "task-1")
+
+
+def _download(found: Batch) -> None:
+    accepted(found, 1, "task-1")
+    found.move(found.item(1), Stage.DOWNLOADED, path="h1.png")
 
 
 @pytest.mark.parametrize(
-    ("state", "facts", "choices"),
+    ("stage", "come", "choices"),
     [
-        (State.AMBIGUOUS, {}, EVERY),
-        (State.REFUSED, {}, {Choice.RESUBMIT}),
-        (State.SUBMITTED, ADOPTED, {Choice.ADOPT, Choice.ABANDON}),
-        (State.SUBMITTED, NAMED_BY_THE_SERVICE, set[Choice]()),
-        (State.QUEUED, {}, {Choice.ABANDON}),
-        *(
-            (state, ADOPTED, set[Choice]())
-            for state in (*State,)
-            if state not in (State.AMBIGUOUS, State.REFUSED, State.SUBMITTED, State.QUEUED)
-        ),
+        (Stage.AMBIGUOUS, lambda found: lost(found, 1), {*Choice}),
+        (Stage.REFUSED, _refuse, set[Choice]()),
+        (Stage.SUBMITTED, _adopt, {Choice.ADOPT, Choice.ABANDON}),
+        (Stage.SUBMITTED, lambda found: accepted(found, 1, "task-1"), set[Choice]()),
+        (Stage.QUEUED, lambda _: None, {Choice.ABANDON}),
+        (Stage.DOWNLOADED, _download, set[Choice]()),
     ],
 )
+@pytest.mark.parametrize("choice", Choice)
 def test_what_may_be_decided(
-    state: State, facts: dict[str, Any], choices: set[Choice], tmp_path: Path
+    stage: Stage,
+    come: Callable[[Batch], object],
+    choices: set[Choice],
+    choice: Choice,
+    tmp_path: Path,
 ) -> None:
-    """Each decision applies to an item in these states, and to no other one."""
-    items = [*new_items(1)]
-    with SqliteJournal.create(tmp_path, "https://service.test", items) as journal:
-        entry = attrs.evolve(journal.entry(1), state=state, **facts)
-        task = Task(id="task-2", family="imgb")
-        for choice in Choice:
-            if choice in choices:
-                step = step_of(journal, entry, choice, task, i_may_pay_twice=True)
-                # What was abandoned keeps the response, which may tell more than we read in it.
-                assert ("reply" in step.facts) is (choice is not Choice.ABANDON)
-            else:
-                with pytest.raises(batch.CannotResolve, match="there is nothing to decide"):
-                    step_of(journal, entry, choice, task, i_may_pay_twice=True)
-        with pytest.raises(batch.CannotResolve, match="the task of item 1"):
-            step_of(journal, entry, Choice.ADOPT)
-        if state is State.AMBIGUOUS:
-            with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
-                step_of(journal, entry, Choice.RESUBMIT)
+    """Each decision applies to an item in these stages, and to no other one."""
+    found = begun(tmp_path)
+    come(found)
+    assert found.entry(1).state is stage
+    decide_it: dict[Choice, Callable[[], Entry]] = {
+        Choice.ADOPT: lambda: batch.adopt(tmp_path, 1, "task-2"),
+        Choice.ABANDON: lambda: batch.abandon(tmp_path, 1),
+        Choice.RELEASE: lambda: batch.release(tmp_path, 1, not_charged=True),
+        Choice.RESUBMIT: lambda: batch.resubmit(tmp_path, 1, i_may_pay_twice=True),
+    }
+    if choice in choices:
+        assert decide_it[choice]().state is not stage or choice is Choice.ADOPT
+    else:
+        with pytest.raises(batch.CannotDecide, match="there is nothing to decide"):
+            decide_it[choice]()
+        assert found.entry(1).state is stage
+
+
+def test_what_has_to_be_said(tmp_path: Path) -> None:
+    """Nobody releases or resubmits without saying what that may cost."""
+    lost(begun(tmp_path), 1)
+    with pytest.raises(batch.CannotDecide, match=r"item 1 \(h1\) may have been accepted.*twice"):
+        batch.resubmit(tmp_path, 1)
+    with pytest.raises(batch.CannotDecide, match="was not charged"):
+        batch.release(tmp_path, 1)
+    assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1}
+    assert batch.release(tmp_path, 1, not_charged=True).state is Stage.QUEUED
+
+
+def test_what_was_refused(tmp_path: Path) -> None:
+    """Refused items are queued, all of them or those that are named, and nothing else is."""
+    found = begun(tmp_path, 3)
+    for number in (1, 2):
+        bought(found, number, Outcome(state=Bought.RELEASED, leads_to=Stage.REFUSED, reason="no"))
+    with pytest.raises(batch.CannotDecide, match=r"item 3 \(h3\) is queued, and not refused"):
+        batch.retry(tmp_path, 1, 3)
+    assert [entry.number for entry in batch.retry(tmp_path, "h2")] == [2]
+    assert batch.status(tmp_path).counts == {Stage.QUEUED: 2, Stage.REFUSED: 1}
+    batch.retry(tmp_path)
+    assert batch.status(tmp_path).counts == {Stage.QUEUED: 3}
 
 
 def test_a_name_of_several_items(tmp_path: Path) -> None:
     """Which of several items with one name is meant, nobody guesses: nothing is decided."""
-    items = [attrs.evolve(item, name="walk") for item in new_items(2)]
-    with SqliteJournal.create(tmp_path, "https://service.test", items) as journal:
-        _lose(journal)
-    with pytest.raises(batch.CannotResolve, match="2 items are called 'walk'; give the number"):
+    lost(begun(tmp_path, [attrs.evolve(item, name="walk") for item in new_items(2)]), 1)
+    with pytest.raises(batch.CannotDecide, match="2 items are called 'walk'; give the number"):
         batch.abandon(tmp_path, "walk")
-    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1, State.QUEUED: 1}
+    assert batch.status(tmp_path).counts == {Stage.QUEUED: 1, Stage.AMBIGUOUS: 1}
 
 
 def test_somebody_else_decides_first(tmp_path: Path) -> None:
     """If somebody decides between the check and the decision, the first decision stays."""
-    with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
-        _lose(journal)
-        step = step_of(journal, journal.entry(1), Choice.RESUBMIT, i_may_pay_twice=True)
-        batch.abandon(tmp_path, 1)
-        with pytest.raises(batch.CannotResolve):
-            apply(journal, step)
-        assert journal.entry(1).state is State.ABANDONED
-
-
-def test_when_an_adopted_task_began(tmp_path: Path) -> None:
-    """A token says when its task began; of a bare id it is not known, and counts from here."""
-    with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
-        entry = attrs.evolve(journal.entry(1), state=State.AMBIGUOUS)
-        for task, known in ((attrs.evolve(TASK, submitted_at=5.0), True), (TASK, False)):
-            began = step_of(journal, entry, Choice.ADOPT, task).facts["began"]
-            assert (began == 5.0) is known
-            assert isinstance(began, float)
-        body = json.dumps({"model": "imgb-2"})
-        step = step_of(journal, attrs.evolve(entry, body=body), Choice.ADOPT, TASK)
-        assert Task.from_token(step.facts["token"]).requested_model == "imgb-2"
+    found = begun(tmp_path)
+    lost(found, 1)
+    late = ItemDecision(entry=found.entry(1), choice=Choice.RESUBMIT)
+    batch.abandon(tmp_path, 1)
+    with pytest.raises(batch.CannotDecide):
+        decide_items(found, [late], i_may_pay_twice=True)
+    assert found.entry(1).state is Stage.ABANDONED
 
 
 def test_a_task_with_another_decision(tmp_path: Path) -> None:
     """Who names a task and does not adopt it has made a mistake, so nothing is decided."""
-    with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
-        _lose(journal)
+    lost(begun(tmp_path), 1)
     wrong = batch.Decision(item=1, choice=Choice.ABANDON, task="task-9")
     with pytest.raises(batch.InvalidDecisions, match="a task is given, but the decision is aband"):
-        batch.resolve_all(tmp_path, [wrong])
-    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1}
+        batch.decide_all(tmp_path, [wrong])
+    assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1}
 
 
 @pytest.mark.parametrize(
@@ -379,9 +361,9 @@ def test_a_task_with_another_decision(tmp_path: Path) -> None:
 )
 def test_the_line_of_a_mistake(table: str, said: str, tmp_path: Path) -> None:
     """A mistake in the first line has a line, too, and a number is one as long as it can be."""
-    SqliteJournal.create(tmp_path, "https://service.test", new_items(1)).close()
+    begun(tmp_path)
     file = tmp_path / "decisions.csv"
     file.write_text(table, encoding="utf-8")
     with pytest.raises(batch.InvalidDecisions) as caught:
-        batch.resolve_all(tmp_path, file)
+        batch.decide_all(tmp_path, file)
     assert said in str(caught.value)

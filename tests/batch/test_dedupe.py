@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import moments
 from muybridge import batch
-from muybridge.batch import BatchEvent, State, What
+from muybridge.batch import BatchEvent, Stage, What
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import State as Bought
 from muybridge.purchases.booking import Books
@@ -38,7 +38,7 @@ def test_each_has_its_own_file(
 ) -> None:
     """Identical items are paid for once, and each result is saved under its own name."""
     report = run(server, [*twins(3), *horses(1, first=2)], concurrency=concurrency, dedupe=True)
-    assert report.counts == {State.DOWNLOADED: 4}
+    assert report.counts == {Stage.DOWNLOADED: 4}
     assert server.posts == 2
     paths = [report.path_of(entry) for entry in report.entries]
     assert len({*paths}) == 4
@@ -67,7 +67,7 @@ def test_twins_of_the_same_moment(
     monkeypatch.setattr(*moments.at("name looked up").place, both_at_once)
     monkeypatch.setattr(*moments.constant("pause before a name is looked up again"), 0.01)
     report = run(server, twins(3), dedupe=True, on_event=told.append)
-    assert report.counts == {State.DOWNLOADED: 3}
+    assert report.counts == {Stage.DOWNLOADED: 3}
     assert [event for event in told if event.what in (What.RETRY, What.POSTPONED)] == []
     assert server.posts == 1
     assert [one.state for one in purchases_at(store)] == [Bought.ACCEPTED]
@@ -93,14 +93,14 @@ def test_one_that_is_ambiguous(run: Run, store: str, tmp_path: Path) -> None:
     """If one may have been accepted, the others wait for the decision, and are never sent."""
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         report = run(server, twins(3), concurrency=1, dedupe=True)
-        assert report.counts == {State.QUEUED: 2, State.AMBIGUOUS: 1}
+        assert report.counts == {Stage.JOINED: 2, Stage.AMBIGUOUS: 1}
         assert server.posts == 1
         waiting = report.entries[1]
         assert waiting.reason is not None
         assert "an identical request was sent before" in waiting.reason
         assert "muybridge decide" in waiting.reason
         batch.adopt(tmp_path / "out", 1, server.accepted["horse 1"][0])
-        assert run(server, None, dedupe=True).counts == {State.DOWNLOADED: 3}
+        assert run(server, None, dedupe=True).counts == {Stage.DOWNLOADED: 3}
         assert server.posts == 1
     assert [one.state for one in purchases_at(store)] == [Bought.ACCEPTED]
 
@@ -109,7 +109,7 @@ def test_one_that_is_refused(run: Run, store: str) -> None:
     """A refused request has no task to join, so the next one is sent and judged by itself."""
     with BillingServer(faults(Fault.REFUSED)) as server:
         report = run(server, twins(2), concurrency=1, dedupe=True)
-    assert report.counts == {State.REFUSED: 1, State.DOWNLOADED: 1}
+    assert report.counts == {Stage.REFUSED: 1, Stage.DOWNLOADED: 1}
     assert server.posts == 2
     assert len(purchases_at(store)) == 2
 
@@ -118,7 +118,7 @@ def test_a_budget(run: Run, store: str, monkeypatch: pytest.MonkeyPatch) -> None
     """An item that joins uses up nothing of a budget."""
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
     with BillingServer() as server:
-        assert run(server, twins(4), dedupe=True).counts == {State.DOWNLOADED: 4}
+        assert run(server, twins(4), dedupe=True).counts == {Stage.DOWNLOADED: 4}
     assert len([one for one in purchases_at(store) if one.state is not Bought.RELEASED]) == 1
 
 
@@ -131,7 +131,7 @@ def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
-@pytest.mark.parametrize("step", ["before: response held", "after: item claimed"])
+@pytest.mark.parametrize("step", ["before: response kept", "after: items taken"])
 def test_a_runner_that_was_killed(
     nursery: Nursery, tmp_path: Path, path: Path, driver: str, step: str
 ) -> None:
@@ -143,10 +143,10 @@ def test_a_runner_that_was_killed(
         assert nursery.run(**order, items=1, copies=3, concurrency=1, kill_at=step) == -9
         nursery.run(**order)
         counts = batch.status(folder).counts
-        if step == "after: item claimed":
-            assert counts == {State.DOWNLOADED: 3}
+        if step == "after: items taken":
+            assert counts == {Stage.DOWNLOADED: 3}
         else:
-            assert counts == {State.AMBIGUOUS: 1, State.QUEUED: 2}
+            assert counts == {Stage.AMBIGUOUS: 1, Stage.JOINED: 2}
         assert server.posts == 1
 
 
@@ -171,7 +171,7 @@ def test_batches_at_the_same_time(tmp_path: Path, store: str) -> None:
         assert [one.result() for one in running] == [0, 0, 0]
         assert server.posts == 4
     for driver in drivers:
-        assert batch.status(tmp_path / driver).counts == {State.DOWNLOADED: 8}
+        assert batch.status(tmp_path / driver).counts == {Stage.DOWNLOADED: 8}
 
 
 def test_the_command(server: BillingServer, tmp_path: Path, store: str) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from muybridge import batch
-from muybridge.batch import BatchEvent, State, What
+from muybridge.batch import BatchEvent, Stage, What
 from muybridge.batch.results.places.file_names import place, taken_names
 from muybridge.cli.commands import muybridge
 
@@ -136,30 +134,6 @@ def test_a_file_that_appears_meanwhile_is_another_items(tmp_path: Path) -> None:
     assert place(saved, tmp_path, "h1", ()).path.name == "h1-2.png"
 
 
-def test_the_journal_is_asked_on_the_runs_connection(
-    server: BillingServer,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Naming a file opens no connection of its own, which would wait while the run writes."""
-    server.media_works = False
-    run(server, horses(1))
-    left = PNG + server.accepted["horse 1"][0].encode()
-    (tmp_path / "out" / "h1.png").write_bytes(left)
-    server.media_works = True
-    opened: list[Path] = []
-    connect = sqlite3.connect
-
-    def counting(path: Path, **options: Any) -> sqlite3.Connection:
-        opened.append(path)
-        return connect(path, **options)
-
-    monkeypatch.setattr(sqlite3, "connect", counting)
-    assert run(server, None).done
-    assert len(opened) == 2  # by the run, and for its report and the contact sheet
-
-
 def test_the_sheet_leaves_a_file_that_takes_its_place(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,4 +188,4 @@ def test_the_command_in_a_folder_of_pictures(
     assert "index.html is another file: the contact sheet is index-2.html" in done.stderr
     assert done.stdout == "1 downloaded\nindex-2.html\n"
     assert Path("h1.png").read_bytes() == Path("index.html").read_bytes() == MINE
-    assert batch.status(".").counts == {State.DOWNLOADED: 1}
+    assert batch.status(".").counts == {Stage.DOWNLOADED: 1}

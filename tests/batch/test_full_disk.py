@@ -16,7 +16,7 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import JournalUnusable, PlaceUnusable, SharedBatch, State
+from muybridge.batch import PlaceUnusable, SharedBatch, Stage, StoreUnusable
 from muybridge.batch.results.places import folder
 from muybridge_protocol.service import Service
 from processes import environment
@@ -56,11 +56,11 @@ def test_a_disk_that_fills_up(
     """A worker that cannot save a result creates no more, says why, and resumes once it can."""
     batch.submit(shared, horses(3), Service(base_url=server.url))
     report = work(server, shared, creates=1, concurrency=1)
-    assert report.counts == {State.QUEUED: 2, State.COMPLETED: 1}
+    assert report.counts == {Stage.QUEUED: 2, Stage.COMPLETED: 1}
     assert report.stopped.endswith(FULL)
     assert server.posts == 1
     disk["full"] = False
-    assert work(server, shared).counts == {State.DOWNLOADED: 3}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles) == (3, [])
 
 
@@ -80,9 +80,9 @@ def test_a_disk_without_any_room(
 
     with pytest.raises(PlaceUnusable, match=FULL):
         work(server, shared, creates=1, concurrency=1, on_event=fill)
-    assert batch.shared_status(shared).counts == {State.QUEUED: 1, State.COMPLETED: 1}
+    assert batch.shared_status(shared).counts == {Stage.QUEUED: 1, Stage.COMPLETED: 1}
     disk.update(full=False, no_probes=False)
-    assert work(server, shared).counts == {State.DOWNLOADED: 2}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 2}
     assert (server.posts, server.doubles) == (2, [])
     assert [*(tmp_path / "out").glob(".muybridge*")] == []
 
@@ -90,10 +90,10 @@ def test_a_disk_without_any_room(
 def test_a_batch_in_a_folder(run: Run, server: BillingServer, disk: dict[str, bool]) -> None:
     """A run in a folder does the same."""
     report = run(server, horses(3), concurrency=1)
-    assert report.counts == {State.QUEUED: 2, State.COMPLETED: 1}
+    assert report.counts == {Stage.QUEUED: 2, Stage.COMPLETED: 1}
     assert report.stopped.endswith(FULL)
     disk["full"] = False
-    assert run(server, None).counts == {State.DOWNLOADED: 3}
+    assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles) == (3, [])
 
 
@@ -111,10 +111,10 @@ def test_a_folder_that_cannot_be_synced(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", refuse)
-        with pytest.raises(JournalUnusable, match=r"No space left on device\. .*run again"):
+        with pytest.raises(StoreUnusable, match=r"No space left on device\. .*run again"):
             run(server, None)
     assert server.posts == 1
-    assert run(server, None).counts == {State.DOWNLOADED: 2}
+    assert run(server, None).counts == {Stage.DOWNLOADED: 2}
     assert (server.posts, server.doubles) == (2, [])
 
 
@@ -152,7 +152,7 @@ def test_a_small_disk(server: BillingServer, shared: SharedBatch, tmp_path: Path
     batch.submit(shared, horses(2), Service(base_url=server.url), out=tmp_path / "disk")
     (tmp_path / "disk").mkdir()
     work = (
-        f"{sys.executable} -m muybridge worker --journal '{shared.url}' --batch horses "
+        f"{sys.executable} -m muybridge worker --store '{shared.store!s}' --batch horses "
         "--creates 1 --concurrency 1 --poll-interval 0.01"
     )
     script = (

@@ -28,7 +28,7 @@ from client.alarms import (
 )
 from moments import Moment
 from muybridge import AsyncClient, Client, TrioClient, batch
-from muybridge.batch import State
+from muybridge.batch import Stage
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 
 from .billing import BillingServer
@@ -41,7 +41,7 @@ def server() -> Iterator[BillingServer]:
         yield serving
 
 
-def states(out: Path) -> dict[State, int]:
+def states(out: Path) -> dict[Stage, int]:
     return dict(batch.status(out).counts)
 
 
@@ -90,14 +90,14 @@ def test_a_defect(
         monkeypatch.setattr(*moment.place, broken)
     with pytest.raises(kind, match="a defect") as caught:
         run(server.url)
-    lost = {} if place == "before" else {State.AMBIGUOUS: 1}
+    lost = {} if place == "before" else {Stage.AMBIGUOUS: 1}
     queued = 3 - len(lost)
-    assert states(tmp_path / "out") == {**lost, State.QUEUED: queued}
+    assert states(tmp_path / "out") == {**lost, Stage.QUEUED: queued}
     assert (NOT_SENT if place == "before" else UNDER_WAY) in notes(caught.value)
     assert "network" not in notes(caught.value)
     assert server.posts <= (place == "after")
     monkeypatch.undo()
-    assert dict(run(server.url).counts) == {**lost, State.DOWNLOADED: queued}
+    assert dict(run(server.url).counts) == {**lost, Stage.DOWNLOADED: queued}
     assert server.doubles == []
 
 
@@ -121,7 +121,7 @@ def test_a_signal_handler_under_trio(
         trio.run(work)
     assert caught.value is error
     assert UNDER_WAY in notes(error)
-    assert states(out) == {State.AMBIGUOUS: 1, State.QUEUED: 2}
+    assert states(out) == {Stage.AMBIGUOUS: 1, Stage.QUEUED: 2}
     (ambiguous,) = batch.status(out).ambiguous
     assert type(error).__name__ in (ambiguous.reason or "")
     assert server.posts <= 1
@@ -136,14 +136,14 @@ def test_what_a_journal_says_besides(
         raise TypeError("a defect")
 
     def full(*_: object, **__: object) -> Any:
-        raise batch.JournalUnusable("the disk is full")
+        raise batch.StoreUnusable("the disk is full")
 
     monkeypatch.setattr(*moments.at("no response yet", "requests").place, broken)
-    monkeypatch.setattr(*moments.at("item concluded").place, full)
+    monkeypatch.setattr(*moments.at("verdict recorded").place, full)
     with Client(KEY, server.url) as client, pytest.raises(TypeError) as caught:
         batch.run(client, horses(1), tmp_path / "out")
     assert "the disk is full" in notes(caught.value)
-    assert states(tmp_path / "out") == {State.AMBIGUOUS: 1}
+    assert states(tmp_path / "out") == {Stage.AMBIGUOUS: 1}
     assert json.loads(batch.status(tmp_path / "out").entries[0].body)["prompt"] == "horse 1"
 
 
@@ -202,7 +202,7 @@ def test_interrupted_as_it_starts(
             batch.run(client, horses(3), tmp_path / "out", concurrency=1)
     finally:
         go_on.set()
-    assert states(tmp_path / "out") == {State.SUBMITTED: 1, State.QUEUED: 2}
+    assert states(tmp_path / "out") == {Stage.SUBMITTED: 1, Stage.QUEUED: 2}
 
 
 @posix
@@ -210,9 +210,9 @@ def test_interrupted_as_it_starts(
 @pytest.mark.parametrize(
     ("moment", "left"),
     [
-        ("journal linked", None),
-        ("runner locked", {State.QUEUED: 3}),
-        ("sheet written", {State.DOWNLOADED: 3}),
+        ("store linked", None),
+        ("runner locked", {Stage.QUEUED: 3}),
+        ("sheet written", {Stage.DOWNLOADED: 3}),
     ],
 )
 def test_a_signal_handler_while_the_disk_is_used(
@@ -222,7 +222,7 @@ def test_a_signal_handler_while_the_disk_is_used(
     monkeypatch: pytest.MonkeyPatch,
     make: type[BaseException],
     moment: str,
-    left: dict[State, int] | None,
+    left: dict[Stage, int] | None,
 ) -> None:
     """What a signal handler raises is not taken for a fault of the disk, nor ignored."""
     error = make("time is up")
@@ -231,7 +231,7 @@ def test_a_signal_handler_while_the_disk_is_used(
         run(server.url)
     assert caught.value is error
     if left is None:
-        with pytest.raises(batch.JournalUnusable):
+        with pytest.raises(batch.StoreUnusable):
             states(tmp_path / "out")
     else:
         assert states(tmp_path / "out") == left
@@ -247,9 +247,7 @@ def test_a_signal_handler_between_steps_under_trio(
 ) -> None:
     """What a signal handler raises between two steps of an item ends the run as itself."""
     error, out = make("time is up"), tmp_path / "out"
-    alarm_in(
-        monkeypatch, moments.at("item read", "sqlite")
-    )  # which is called once a task has its id
+    alarm_in(monkeypatch, moments.at("side file emptied"))  # once a task has its id
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
@@ -258,4 +256,4 @@ def test_a_signal_handler_between_steps_under_trio(
     with alarm_raises(error), pytest.raises(make) as caught:
         trio.run(work)
     assert caught.value is error
-    assert states(out) == {State.SUBMITTED: 1, State.QUEUED: 2}
+    assert states(out) == {Stage.SUBMITTED: 1, Stage.QUEUED: 2}

@@ -65,6 +65,6 @@ def test_six_failed_tasks_with_seven_megabytes_each(tmp_path: Path) -> None:
     assert len(stderr) < 60_000
     assert all(line.startswith("item ") for line in stderr.splitlines())
     assert not [line for line in stderr.splitlines() if line.startswith("item 1 (h1): downloaded")]
-    assert (out / "journal" / "journal.sqlite3").stat().st_size < 200_000
+    assert (out / "journal" / "store.sqlite3").stat().st_size < 200_000
     assert (out / "index.html").stat().st_size < 60_000
     assert most - usual < 160_000_000

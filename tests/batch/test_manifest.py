@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from muybridge import Client, batch
-from muybridge.batch import ManifestRow, SharedBatch, State
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch import ManifestRow, SharedBatch, Stage
 from muybridge.cli.commands import muybridge
+from muybridge.purchases.store import NewItem
 from muybridge_protocol.service import Service
 
+from .begun import begun
 from .billing import PNG, BillingServer, Fault
 from .runner_process import KEY
 
@@ -77,14 +77,14 @@ def test_rows_and_files(
         family="imgb",
         model="imgb-2",
         prompt=PROMPT,
-        state=State.DOWNLOADED,
+        state=Stage.DOWNLOADED,
         task=task,
         file="rest.png",
         bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
         reason=None,
     )
-    assert (second.state, second.task, second.file) == (State.REFUSED, None, None)
+    assert (second.state, second.task, second.file) == (Stage.REFUSED, None, None)
     assert second.reason
 
     file = batch.write_manifest(place)
@@ -104,7 +104,7 @@ def test_the_command(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """`batch manifest` writes a file of the usual name, the named one, or to stdout."""
     monkeypatch.chdir(tmp_path)
     place = make()
-    where = [str(place)] if isinstance(place, Path) else ["horses", "--journal", place.url]
+    where = [str(place)] if isinstance(place, Path) else ["horses", "--store", str(place.store)]
     folder = place if isinstance(place, Path) else Path()
 
     def said(*words: str, code: int = 0) -> str:
@@ -129,9 +129,10 @@ def test_memory(tmp_path: Path) -> None:
     """A long batch takes no more memory than a short one."""
     body = {"model": "imgb-2", "prompt": "a horse " * 200}
     items = (
-        NewItem(name="", stem=f"{number}", family="imgb", body=body) for number in range(1, 4001)
+        NewItem(name="", stem=f"{number}", family="imgb", body=json.dumps(body))
+        for number in range(1, 4001)
     )
-    SqliteJournal.create(tmp_path, "http://127.0.0.1:1", items, patience=5.0).close()
+    begun(tmp_path, items, "http://127.0.0.1:1")
     tracemalloc.start()
     try:
         count = sum(1 for _ in batch.manifest_lines(tmp_path))

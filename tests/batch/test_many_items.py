@@ -16,27 +16,30 @@ from typing import Any
 import pytest
 
 from muybridge import batch
-from muybridge.batch import State
-from muybridge.batch.items import checked_items
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch import Stage
+from muybridge.batch.items.folder import own_store
+from muybridge.batch.items.reading import checked_items
+from muybridge.purchases.store import NewItem
 from processes import environment
+
+from .begun import begun as begin
 
 SERVICE = "https://api.example.com"
 
 
 def items(count: int) -> Iterator[NewItem]:
+    body = json.dumps({"model": "imgb-2", "prompt": "p"})
     for n in range(1, count + 1):
-        body = {"model": "imgb-2", "prompt": "p"}
         yield NewItem(name=f"h{n}", stem=f"{n:04}", family="imgb", body=body)
 
 
 def begun(folder: Path, count: int) -> Path:
     """Return the folder of a batch of *count* items, next to the file that they came from."""
     out = folder / str(count)
-    SqliteJournal.create(out, SERVICE, items(count)).close()
+    begin(out, items(count), SERVICE)
     lines = (
-        json.dumps({"family": "imgb", "name": item.name, **item.body}) for item in items(count)
+        json.dumps({"family": "imgb", "name": item.name, **json.loads(item.body)})
+        for item in items(count)
     )
     out.with_suffix(".jsonl").write_text("\n".join(lines), encoding="utf-8")
     return out
@@ -67,19 +70,19 @@ def few_and_many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def resumed(out: Path) -> None:
-    """Do what a resume does before it sends: check the file against the journal."""
+    """Do what a resume does before it sends: check the file against the store."""
     preview = batch.preview(out.with_suffix(".jsonl"), out)
     assert preview.sends == int(out.name)
 
 
 def found(out: Path) -> None:
     """Look for files, all of which are gone."""
-    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
-        db.execute("UPDATE items SET state = 'downloaded', path = stem")
+    with sqlite3.connect(own_store(out)) as db:
+        db.execute("UPDATE muybridge_item SET stage = 'downloaded', path = stem")
     db.close()
     assert batch.status(out).missing == int(out.name)
-    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
-        db.execute("UPDATE items SET state = 'queued', path = NULL")
+    with sqlite3.connect(own_store(out)) as db:
+        db.execute("UPDATE muybridge_item SET stage = 'queued', path = NULL")
     db.close()
 
 
@@ -98,13 +101,15 @@ def test_memory_does_not_grow_with_the_batch(
 
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that read items, of all journals that are opened."""
+    """The statements that read items, of all stores that are opened."""
     seen: list[str] = []
     connect = sqlite3.connect
 
     def watched(*arguments: Any, **options: Any) -> sqlite3.Connection:
         db = connect(*arguments, **options)
-        db.set_trace_callback(lambda text: seen.append(text) if "FROM items" in text else None)
+        db.set_trace_callback(
+            lambda text: seen.append(text) if "FROM muybridge_item" in text else None
+        )
         return db
 
     monkeypatch.setattr(sqlite3, "connect", watched)
@@ -134,8 +139,10 @@ def test_a_sheet_reads_what_has_changed(
     """Of a sheet that was up to date, the items of one page are read if one of them changes."""
     out = few_and_many[1]
     batch.write_sheet(out)
-    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
-        db.execute("UPDATE items SET reason = coalesce(reason, '') || '!' WHERE number = 4000")
+    with sqlite3.connect(own_store(out)) as db:
+        db.execute(
+            "UPDATE muybridge_item SET reason = coalesce(reason, '') || '!' WHERE number = 4000"
+        )
     db.close()
     statements.clear()
     batch.write_sheet(out)
@@ -161,9 +168,12 @@ finally:
 def test_the_commands_take_little_memory(count: int, tmp_path: Path) -> None:
     """However many items there are, looking at a batch takes less than 100 MB."""
     out = begun(tmp_path, count)
-    with sqlite3.connect(out / "journal" / "journal.sqlite3") as db:
-        db.execute("UPDATE items SET state = 'downloaded', path = 'h.png' WHERE number % 2")
-        db.execute("UPDATE items SET state = 'failed', reason = 'a policy' WHERE number % 1000 = 0")
+    with sqlite3.connect(own_store(out)) as db:
+        for columns, which in (
+            ("stage = 'downloaded', path = 'h.png'", "number % 2 = 1"),
+            ("stage = 'failed', reason = 'a policy'", "number % 1000 = 0"),
+        ):
+            db.execute(f"UPDATE muybridge_item SET {columns} WHERE {which}")  # noqa: S608  ours
     db.close()
     (out / "h.png").touch()
     for words in (
@@ -202,12 +212,11 @@ def test_entries_are_a_sequence(tmp_path: Path) -> None:
         entries[1_200]
 
 
-def test_entries_are_as_the_journal_is_then(tmp_path: Path) -> None:
+def test_entries_are_as_the_store_is_then(tmp_path: Path) -> None:
     """A report's items are read anew each time; its counts stay those of its own time."""
     report = batch.status(begun(tmp_path, 2))
     before = tuple(report.entries)
-    with SqliteJournal(report.folder) as journal:
-        assert journal.take("one", creates=True) is not None
-    assert [entry.state for entry in before] == [State.QUEUED, State.QUEUED]
-    assert [entry.state for entry in report.entries] == [State.CLAIMED, State.QUEUED]
-    assert report.counts == {State.QUEUED: 2}
+    batch.abandon(report.folder, 1)
+    assert [entry.state for entry in before] == [Stage.QUEUED, Stage.QUEUED]
+    assert [entry.state for entry in report.entries] == [Stage.ABANDONED, Stage.QUEUED]
+    assert report.counts == {Stage.QUEUED: 2}

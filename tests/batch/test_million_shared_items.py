@@ -14,7 +14,7 @@ from processes import environment
 
 from .postgres_server import Postgres
 
-postgres_journal = pytest.importorskip("muybridge.batch.postgres")
+pytest.importorskip("psycopg")
 
 COMMAND = """
 import re, sys, time
@@ -57,12 +57,12 @@ def test_many_items(count: int, postgres: Postgres, tmp_path: Path) -> None:
         for number in range(count):
             request = {"family": "imgb", "model": "imgb-2", "prompt": f"horse {number}"}
             lines.write(f"{json.dumps(request)}\n")
-    words = ("batch", "submit", str(file), "--journal", url, "--name", "h")
+    words = ("batch", "submit", str(file), "--store", url, "--name", "h")
     said, megabytes = measured(*words, code=0)
     assert said == f"{count} queued\n"
     assert megabytes < 100
     _ambiguous(postgres, url)
-    said, megabytes = measured("batch", "status", "--journal", url, "h", code=4)
+    said, megabytes = measured("batch", "status", "--store", url, "h", code=4)
     assert said == f"{count - 50} queued, 50 ambiguous\n"
     assert megabytes < 100
     _plans(postgres, url)
@@ -71,27 +71,22 @@ def test_many_items(count: int, postgres: Postgres, tmp_path: Path) -> None:
 def _ambiguous(postgres: Postgres, url: str) -> None:
     """Make every so many items ambiguous."""
     postgres.execute(
-        "UPDATE muybridge_items SET state = 'ambiguous' WHERE number %% 20 = 1 AND number <= %s",
+        "UPDATE muybridge_item SET stage = 'ambiguous' WHERE number %% 20 = 1 AND number <= %s",
         1000,
         url=url,
     )
-    postgres.execute("ANALYZE muybridge_items", url=url)
+    postgres.execute("ANALYZE muybridge_item", url=url)
 
 
 def _plans(postgres: Postgres, url: str) -> None:
     """Check how the database finds what `status` shows and what workers look for."""
-    from muybridge.batch.postgres import schema
-
-    page = (
-        "SELECT * FROM muybridge_items WHERE batch = 1 AND state = 'ambiguous' AND number > 0 "
-        "ORDER BY number LIMIT 500"
-    )
-    owners = "SELECT DISTINCT owner FROM muybridge_items WHERE batch = 1 AND owner IS NOT NULL"
-    last = "SELECT max(number) FROM muybridge_items WHERE batch = 1"
-    free = schema.FREE.replace("%(batch)s", "1").replace("%(besides)s", "'{}'")
-    counts = schema.COUNTS.replace("%(batch)s", "1")
-    for statement in (counts, page, owners, last, free):
+    ((batch,),) = postgres.execute("SELECT number FROM muybridge_batch", url=url)
+    of_batch = f"FROM muybridge_item WHERE batch = {batch} AND"
+    page = f"SELECT * {of_batch} stage = 'ambiguous' AND number > 0 ORDER BY number LIMIT 500"
+    owners = f"SELECT DISTINCT owner {of_batch} owner IS NOT NULL"
+    last = f"SELECT max(number) {of_batch} number > 0"
+    free = f"SELECT * {of_batch} stage = 'queued' AND owner IS NULL ORDER BY number LIMIT 16"
+    for statement in (page, owners, last, free):
         plan = "\n".join(row[0] for row in postgres.execute(f"EXPLAIN {statement}", url=url))
         sys.stdout.write(f"{plan}\n")
-        assert "Seq Scan on muybridge_items" not in plan, plan
-    assert "muybridge_items" not in counts
+        assert "Seq Scan on muybridge_item" not in plan, plan

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 from muybridge import batch
-from muybridge.batch import BatchEvent, State
+from muybridge.batch import BatchEvent, Stage
 from muybridge.batch.results.missing_files import follow_files
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.shared import open_batch
 
 from .billing import PNG, BillingServer
 from .conftest import Run
@@ -32,13 +32,13 @@ def test_a_run_brings_it_back(server: BillingServer, run: Run, tmp_path: Path) -
     before = tuple(run(server, horses(3)).entries)
     (out / "h2.png").unlink()
     found = batch.status(out)
-    assert found.counts == {State.COMPLETED: 1, State.DOWNLOADED: 2}
+    assert found.counts == {Stage.COMPLETED: 1, Stage.DOWNLOADED: 2}
     assert (found.done, found.missing) == (False, 1)
-    assert found.entries[1].state is State.COMPLETED
+    assert found.entries[1].state is Stage.COMPLETED
     assert found.path_of(found.entries[1]) is None
     events = list[BatchEvent]()
     report = run(server, None, on_event=events.append)
-    assert (report.done, report.missing, report.counts) == (True, 0, {State.DOWNLOADED: 3})
+    assert (report.done, report.missing, report.counts) == (True, 0, {Stage.DOWNLOADED: 3})
     assert tuple(report.entries) == before
     assert (out / "h2.png").read_bytes() == PNG + server.accepted["horse 2"][0].encode()
     assert [(event.what, event.item) for event in events] == [("retry", 2), ("downloaded", 2)]
@@ -51,9 +51,9 @@ def test_all_of_them(server: BillingServer, run: Run, tmp_path: Path) -> None:
     run(server, horses(3))
     for path in out.glob("*.png"):
         path.unlink()
-    assert batch.status(out).counts == {State.COMPLETED: 3}
+    assert batch.status(out).counts == {Stage.COMPLETED: 3}
     report = run(server, horses(4))
-    assert (report.counts, server.posts) == ({State.DOWNLOADED: 4}, 4)
+    assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 4}, 4)
     assert len([*out.glob("*.png")]) == 4
 
 
@@ -65,7 +65,7 @@ def test_its_link_is_dead(server: BillingServer, run: Run, tmp_path: Path) -> No
     server.media_works = False
     for _ in range(2):
         report = run(server, None)
-        assert report.counts == {State.COMPLETED: 1, State.DOWNLOADED: 1}
+        assert report.counts == {Stage.COMPLETED: 1, Stage.DOWNLOADED: 1}
         assert "the link no longer works (status 404)" in (report.entries[0].reason or "")
     assert server.posts == 2
     server.media_works = True
@@ -82,7 +82,7 @@ def lost(server: BillingServer, run: Run, out: Path) -> tuple[bytes, list[batch.
     server.media_works = False
     for _ in range(2):
         report = run(server, None)
-        assert (report.missing, report.counts[State.COMPLETED]) == (1, 1)
+        assert (report.missing, report.counts[Stage.COMPLETED]) == (1, 1)
         assert report.path_of(report.entries[0]) is None
     row = next(batch.manifest(out))
     assert (row.file, row.bytes, row.sha256) == ("h1.png", len(content), before[0].sha256)
@@ -95,7 +95,7 @@ def test_it_is_put_back(server: BillingServer, run: Run, tmp_path: Path) -> None
     content, before = lost(server, run, out)
     (out / "h1.png").write_bytes(content)
     found = batch.status(out)
-    assert (found.missing, found.counts) == (0, {State.COMPLETED: 1, State.DOWNLOADED: 1})
+    assert (found.missing, found.counts) == (0, {Stage.COMPLETED: 1, Stage.DOWNLOADED: 1})
     assert found.path_of(found.entries[0]) is None
     asked = server.requests
     report = run(server, None)
@@ -148,7 +148,7 @@ def test_the_file_of_another_item_is_there(server: BillingServer, run: Run, tmp_
     report = run(server, None, dedupe=True, concurrency=1, on_event=works_again)
     assert [entry.path for entry in report.entries] == [None, "h-2.png"]
     server.media_works = False
-    left = {State.COMPLETED: 1, State.DOWNLOADED: 1}
+    left = {Stage.COMPLETED: 1, Stage.DOWNLOADED: 1}
     assert run(server, None).counts == left
     (out / "h-2.png").rename(tmp_path / "archived.png")
     assert run(server, None).missing == 2
@@ -221,9 +221,9 @@ def test_a_file_that_an_embedded_service_has_forgotten(invoke: Invoke, tmp_path:
     assert invoke(*RUN, "--local").exit_code == 0
     file = tmp_path / "out" / "h2.png"
     content = file.read_bytes()
-    with SqliteJournal(tmp_path / "out") as journal:
+    with open_batch(tmp_path / "out") as found:
         file.unlink()
-        follow_files(journal, tmp_path / "out")
+        follow_files(found, tmp_path / "out")
     file.write_bytes(content)
     preview = invoke(*AGAIN, "--local", "--dry-run", "--json")
     assert json.loads(preview.stdout.splitlines()[-1])["sends"] == 0

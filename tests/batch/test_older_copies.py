@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from muybridge import batch
-from muybridge.batch import JournalMissing, JournalUnusable, SharedBatch, State
+from muybridge.batch import BatchMissing, SharedBatch, Stage, StoreUnusable
+from muybridge.purchases import open_store
 
 from .billing import BillingServer
 from .conftest import Run, Work
@@ -69,32 +70,35 @@ def test_a_run_of_a_folder(
     put_back: Callable[[Path, Path], None], run: Run, server: BillingServer, tmp_path: Path
 ) -> None:
     """The run notices at its next step, and the next run by what the first one has left."""
-    journal, copy = tmp_path / "out" / "journal" / "journal.sqlite3", tmp_path / "copy.sqlite3"
+    journal, copy = tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "copy.sqlite3"
     acts = {
         COPIED: lambda: copied(journal, copy),
         RESTORED: lambda: put_back(copy, journal),
     }
     at_creates(server, acts)
-    with pytest.raises(JournalUnusable, match="would pay for it again") as noticed:
+    with pytest.raises(StoreUnusable, match="you could pay twice") as noticed:
         run(server, horses(ITEMS), concurrency=1)
     assert server.posts == RESTORED
     assert "run again" not in str(noticed.value)
     for source in (None, horses(ITEMS)):
-        with pytest.raises(JournalUnusable) as refused:
+        with pytest.raises(StoreUnusable) as refused:
             run(server, source, concurrency=1)
         assert (server.posts, server.doubles) == (RESTORED, [])
-        missing = put_back is remove and source is None
-        assert isinstance(refused.value, JournalMissing) == missing
-        assert missing or "it is an older copy, or a new journal" in str(refused.value)
+        assert not isinstance(refused.value, BatchMissing)
+        assert "older copy" in str(refused.value)
 
 
 def test_the_run_after_one_that_has_ended(run: Run, server: BillingServer, tmp_path: Path) -> None:
-    """It knows from the last runner's file that the journal has had more than it has."""
-    journal, copy = tmp_path / "out" / "journal" / "journal.sqlite3", tmp_path / "copy.sqlite3"
+    """It knows from this machine, and from the last runner's file, what the store has had."""
+    journal, copy = tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "copy.sqlite3"
     at_creates(server, {COPIED: lambda: copied(journal, copy)})
     assert run(server, horses(ITEMS), concurrency=1).done
     replace(copy, journal)
-    with pytest.raises(JournalUnusable, match="it is an older copy, or a new journal") as refused:
+    with pytest.raises(StoreUnusable, match="or an older copy"):
+        run(server, None, concurrency=1)
+    with open_store(journal) as store:
+        store.accept()
+    with pytest.raises(StoreUnusable, match="it is an older copy, or a new store") as refused:
         run(server, None, concurrency=1)
     assert (server.posts, server.doubles) == (ITEMS, [])
     (file,) = (path for path in journal.parent.glob("runner-*") if str(path) in str(refused.value))
@@ -107,7 +111,7 @@ def test_what_lies_in_the_latest_journal_is_resumed(run: Run, server: BillingSer
     """Runs that end and begin again find each other's writes, and pay for nothing twice."""
     for count in (1, 3, ITEMS):
         assert run(server, horses(count)).done
-    assert run(server, None).counts == {State.DOWNLOADED: ITEMS}
+    assert run(server, None).counts == {Stage.DOWNLOADED: ITEMS}
     assert (server.posts, server.doubles) == (ITEMS, [])
 
 
@@ -143,14 +147,14 @@ def test_a_worker_of_a_database(
     """The worker notices at its next step, and the next one by what the first one has left."""
     submit(server, shared, ITEMS)
     acts = {
-        COPIED: lambda: copy_of(postgres, shared.url),
-        RESTORED: lambda: restore(postgres, shared.url),
+        COPIED: lambda: copy_of(postgres, str(shared.store)),
+        RESTORED: lambda: restore(postgres, str(shared.store)),
     }
     at_creates(server, acts)
-    with pytest.raises(JournalUnusable, match="would pay for it again"):
+    with pytest.raises(StoreUnusable, match="you could pay twice"):
         work(server, shared, creates=1, concurrency=1)
     assert server.posts == RESTORED
-    with pytest.raises(JournalUnusable, match="it is an older copy, or a new journal"):
+    with pytest.raises(StoreUnusable, match="it is an older copy, or a new store"):
         work(server, shared, creates=1, concurrency=1)
     assert (server.posts, server.doubles) == (RESTORED, [])
 
@@ -160,10 +164,10 @@ def test_a_worker_that_has_ended(
 ) -> None:
     """The next worker on its machine knows what it has written, whatever ended it."""
     submit(server, shared, ITEMS)
-    at_creates(server, {COPIED: lambda: copy_of(postgres, shared.url)})
+    at_creates(server, {COPIED: lambda: copy_of(postgres, str(shared.store))})
     assert work(server, shared, creates=1, concurrency=1).done
-    restore(postgres, shared.url)
-    with pytest.raises(JournalUnusable, match="it is an older copy, or a new journal"):
+    restore(postgres, str(shared.store))
+    with pytest.raises(StoreUnusable, match="it is an older copy, or a new store"):
         work(server, shared, creates=1, concurrency=1)
     assert (server.posts, server.doubles) == (ITEMS, [])
 
@@ -171,9 +175,11 @@ def test_a_worker_that_has_ended(
 def test_workers_that_end_are_forgotten(
     work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
 ) -> None:
-    """The turns of a worker leave one row, not one each."""
+    """The turns of a worker leave no rows."""
     for count in (1, 2, 3):
         submit(server, shared, count)
         assert work(server, shared).done
     assert batch.shared_status(shared).done
-    assert postgres.execute("SELECT count(*) FROM muybridge_workers", url=shared.url) == [(1,)]
+    assert postgres.execute("SELECT count(*) FROM muybridge_owners", url=str(shared.store)) == [
+        (0,)
+    ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,10 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import Entry, State
-from muybridge.batch.journal_errors import Unstorable
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch import Entry, Stage
+from muybridge.batch.items.folder import own_store
 from muybridge.credentials import Credentials
+from muybridge_protocol.purchases import Item, Outcome
 
 from .billing import BillingServer
 from .conftest import Run
@@ -39,12 +42,12 @@ def test_one_poisoned_item_ends_alone(poison: str, server: BillingServer, run: R
     server.write = poisoning(frozenset({"horse 1"}), chosen)
     report = run(server, horses(2), concurrency=1)
     first, second = report.entries
-    assert second.state is State.DOWNLOADED
+    assert second.state is Stage.DOWNLOADED
     check_shown(first)
     if poison in LOST:
-        assert first.state is State.AMBIGUOUS
+        assert first.state is Stage.AMBIGUOUS
     else:
-        assert first.state in (State.DOWNLOADED, State.FAILED)
+        assert first.state in (Stage.DOWNLOADED, Stage.FAILED)
         assert first.task_id == server.accepted["horse 1"][0]
     assert report.sheet is not None
     assert 'id="item-1"' in report.sheet.read_text(encoding="utf-8")
@@ -62,74 +65,87 @@ def test_every_item_is_poisoned(server: BillingServer, run: Run, tmp_path: Path)
 
     server.write = write
     report = run(server, horses(len(poisons)))
-    assert report.counts[State.AMBIGUOUS] == len(LOST)
+    assert report.counts[Stage.AMBIGUOUS] == len(LOST)
     assert server.posts == len(poisons)
     for entry in report.ambiguous:
-        assert batch.abandon(tmp_path / "out", entry.number).state is State.ABANDONED
+        assert batch.abandon(tmp_path / "out", entry.number).state is Stage.ABANDONED
     assert run(server, None).done
 
 
-class _Refusing:
-    """A journal that cannot record one step of one item: what no test knows of beforehand."""
+def _refuse(
+    monkeypatch: pytest.MonkeyPatch, moment: str, error: Exception, counts: Callable[..., bool]
+) -> None:
+    """Let the store refuse one step, once: what no test knows of beforehand."""
+    step, left = moments.at(moment), [error]
+    original = step.value
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: State, error: Exception) -> None:
-        self.left = 1
-        move = moments.at("item moved", "sqlite").value
+    def refusing(*arguments: Any, **more: Any) -> Any:
+        if left and counts(*arguments, **more):
+            raise left.pop()
+        return original(*arguments, **more)
 
-        def refuse(
-            journal: SqliteJournal, entry: Entry, was: State, to: State, **facts: Any
-        ) -> None:
-            if entry.number == 2 and was is not to is after and self.left:
-                self.left -= 1
-                raise error
-            move(journal, entry, was, to, **facts)
+    monkeypatch.setattr(*step.place, refusing)
 
-        monkeypatch.setattr(*moments.at("item moved", "sqlite").place, refuse)
+
+def _of_second(_store: object, _order: object, *, item: tuple[int, int], **_: object) -> bool:
+    return item[1] == 2
+
+
+def _saved_second(_store: object, item: Item, after: Stage, **_: object) -> bool:
+    return (item.number, after) == (2, Stage.DOWNLOADED)
 
 
 @pytest.mark.parametrize(
-    ("after", "state", "error"),
+    ("moment", "counts", "state", "error"),
     [
-        (State.ARMED, State.QUEUED, Unstorable("odd")),
-        (State.SUBMITTED, State.DOWNLOADED, OverflowError("too large")),
-        (State.COMPLETED, State.SUBMITTED, UnicodeEncodeError("utf-8", "", 0, 1, "")),
-        (State.DOWNLOADED, State.COMPLETED, TypeError("odd")),
+        ("purchase armed", _of_second, Stage.QUEUED, OverflowError("too large")),
+        ("item moved", _saved_second, Stage.COMPLETED, TypeError("odd")),
+        ("item moved", _saved_second, Stage.COMPLETED, UnicodeEncodeError("utf-8", "", 0, 1, "")),
     ],
 )
 def test_a_step_that_cannot_be_recorded_is_its_items_own_failure(
-    after: State,
-    state: State,
+    moment: str,
+    counts: Callable[..., bool],
+    state: Stage,
     error: Exception,
     server: BillingServer,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An item that cannot be recorded is left where it is, with its id; the others are done."""
-    _Refusing(monkeypatch, after, error)
+    _refuse(monkeypatch, moment, error, counts)
     report = run(server, horses(3), concurrency=1)
     first, second, third = report.entries
-    assert (first.state, third.state) == (State.DOWNLOADED, State.DOWNLOADED)
+    assert (first.state, third.state) == (Stage.DOWNLOADED, Stage.DOWNLOADED)
     assert second.state is state
     assert second.owner is None
-    if state is not State.DOWNLOADED:  # a kept response is judged a second time
-        assert second.reason is not None
-        assert "cannot be saved, recorded or shown" in second.reason
-    assert run(server, None).counts == {State.DOWNLOADED: 3}
+    assert second.reason is not None
+    assert "cannot be saved, recorded or shown" in second.reason
+    assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles) == (3, [])
 
 
-def test_a_response_that_cannot_be_judged_leaves_its_item_ambiguous(
+def test_an_outcome_that_cannot_be_recorded_leaves_its_item_ambiguous(
     server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kept response that no step can follow makes its item ambiguous, and shows the id."""
-    refusing = _Refusing(monkeypatch, State.SUBMITTED, OverflowError("too large"))
-    refusing.left = 2
+    """A response whose outcome no step can record makes its item ambiguous, and shows the id."""
+
+    def counts(_store: object, _key: str, outcome: Outcome) -> bool:
+        return outcome.task is not None and outcome.task.id == server.accepted["horse 2"][0]
+
+    server.accepted["horse 2"] = server.accepted.get("horse 2", [])
+    _refuse(
+        monkeypatch,
+        "verdict recorded",
+        OverflowError("too large"),
+        lambda *told: bool(server.accepted["horse 2"]) and counts(*told),
+    )
     report = run(server, horses(3), concurrency=1)
     second = report.entries[1]
-    assert (second.state, second.candidate) == (State.AMBIGUOUS, server.accepted["horse 2"][0])
-    assert report.counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 2}
+    assert (second.state, second.candidate) == (Stage.AMBIGUOUS, server.accepted["horse 2"][0])
+    assert report.counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 2}
     batch.adopt(report.folder, 2, second.candidate or "")
-    assert run(server, None).counts == {State.DOWNLOADED: 3}
+    assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert server.posts == 3
 
 
@@ -153,13 +169,14 @@ def test_an_unreadable_token_is_no_obstacle(
     """An item whose token cannot be read is shown with its id, and left alone."""
     server.status = "processing"
     run(server, horses(2), timeout=0.01)
-    with SqliteJournal(tmp_path / "out") as journal:
-        token = (journal.entry(1).token or "").replace('"muybridge_task":1', '"muybridge_task":9')
-        entry = journal.entry(1)
-        journal.move(entry, State.SUBMITTED, State.SUBMITTED, by=None, token=token)
+    with closing(sqlite3.connect(own_store(tmp_path / "out"))) as db, db:
+        db.execute(
+            "UPDATE muybridge_purchases SET token = "
+            "replace(token, '\"muybridge_task\":1', '\"muybridge_task\":9') WHERE number = 1"
+        )
     server.status = "completed"
     report = run(server, None)
-    assert report.counts == {State.SUBMITTED: 1, State.DOWNLOADED: 1}
+    assert report.counts == {Stage.SUBMITTED: 1, Stage.DOWNLOADED: 1}
     assert report.entries[0].task is None
     assert report.entries[0].task_id == server.accepted["horse 1"][0]
     assert attrs.evolve(report.entries[0], token=None).task_id is None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from muybridge.batch import State
+from muybridge.batch import Stage
 from processes import environment
 
 from .billing import PNG, BillingServer
@@ -75,8 +75,8 @@ def start(server: BillingServer, tmp_path: Path) -> Start:
 
 def rows(folder: Path) -> list[tuple[Any, ...]]:
     """Return all that the journal says."""
-    with closing(sqlite3.connect(folder / "journal" / "journal.sqlite3")) as db:
-        return db.execute("SELECT * FROM items ORDER BY number").fetchall()
+    with closing(sqlite3.connect(folder / "journal" / "store.sqlite3")) as db:
+        return db.execute("SELECT * FROM muybridge_item ORDER BY number").fetchall()
 
 
 @pytest.mark.parametrize("driver", ["requests", *IN_EVENT_LOOP])
@@ -98,7 +98,7 @@ def test_every_third_item_is_poisoned(
         first = start(*command, "b.json")
     assert first.returncode == 4, first.stderr[-2000:]
     assert_own_lines(first.stderr)
-    assert "check your account, then decide: muybridge batch resolve out ITEM" in first.stderr
+    assert "check your account, then decide: muybridge decide --batch out ITEM" in first.stderr
     failed = sum(name is not None and ends_failed(name) for name in map(poison_of, range(1, COUNT)))
     failed += ends_failed(list(POISONS)[-1])
     counts = f"{len(LOST)} ambiguous, {failed} failed, {COUNT - failed - len(LOST)} downloaded"
@@ -137,11 +137,11 @@ def assert_each_has_its_end(server: BillingServer, folder: Path, start: Start) -
         poison = poison_of(item["number"])
         (task,) = server.accepted[f"horse {item['number']}"]
         if poison in LOST:
-            assert item["state"] == State.AMBIGUOUS, poison
+            assert item["state"] == Stage.AMBIGUOUS, poison
             continue
         assert item["task"] == task
-        if poison is None or item["state"] == State.DOWNLOADED:
+        if poison is None or item["state"] == Stage.DOWNLOADED:
             assert (folder / item["path"]).read_bytes() == PNG + task.encode()
         else:
-            assert item["state"] == State.FAILED, poison
+            assert item["state"] == Stage.FAILED, poison
             assert task in item["reason"]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from muybridge import batch
-from muybridge.batch import Preview, State
-from muybridge.batch.sqlite.journal import FOLDER, NAME
+from muybridge.batch import Preview, Stage
+from muybridge.batch.items.folder import FOLDER, STORE
 from muybridge.purchases import Budget, Measure, StoreUnusable
 from muybridge_protocol.estimates import Price, PriceList, Unit
 from muybridge_protocol.purchases import Order
@@ -88,7 +88,7 @@ def test_identical_requests_that_join(tmp_path: Path) -> None:
 def test_identical_requests_that_are_left(
     server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a journal count like those of a file, and what was sent does not count."""
+    """Those of a batch count like those of a file, and what was sent does not count."""
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     run(server, [*horses(1), HIGH, HIGH], limit=1, dedupe=True)
     found = batch.preview(None, tmp_path / "out", dedupe=True)
@@ -101,7 +101,7 @@ def test_wrong_items(tmp_path: Path) -> None:
     """Items that are not valid are reported as by a run."""
     with pytest.raises(batch.InvalidBatch):
         batch.preview([*horses(1), {"family": "imgb"}], tmp_path / "out")
-    with pytest.raises(batch.JournalMissing):
+    with pytest.raises(batch.BatchMissing):
         batch.preview(None, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -118,11 +118,11 @@ def test_a_limit_that_is_none(server: BillingServer, run: Run, tmp_path: Path, l
 def test_a_run_with_a_limit(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """A run sends at most as many new items as its limit; the next one goes on after them."""
     first = run(server, horses(5), limit=2, concurrency=4)
-    assert first.counts == {State.QUEUED: 3, State.DOWNLOADED: 2}
+    assert first.counts == {Stage.QUEUED: 3, Stage.DOWNLOADED: 2}
     assert first.stopped == "the limit of 2 is reached; new items left: 3"
     assert what(batch.preview(horses(5), tmp_path / "out", limit=2)) == (2, 1)
     second = run(server, None, limit=2)
-    assert (server.posts, second.counts[State.DOWNLOADED]) == (4, 4)
+    assert (server.posts, second.counts[Stage.DOWNLOADED]) == (4, 4)
     third = run(server, horses(5), limit=2)
     assert (server.posts, third.done, third.stopped) == (5, True, "")
     assert server.doubles == []
@@ -137,10 +137,10 @@ def test_a_limit_that_is_not_reached(server: BillingServer, run: Run) -> None:
 def test_a_limit_of_nothing(server: BillingServer, run: Run) -> None:
     """With a limit of 0 a run sends nothing new, but finishes what was sent."""
     server.media_works = False
-    assert run(server, horses(3), limit=2).counts == {State.QUEUED: 1, State.COMPLETED: 2}
+    assert run(server, horses(3), limit=2).counts == {Stage.QUEUED: 1, Stage.COMPLETED: 2}
     server.media_works = True
     report = run(server, None, limit=0)
-    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 2}
+    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 2}
     assert server.posts == 2
 
 
@@ -148,34 +148,34 @@ def test_refused_items_count(run: Run) -> None:
     """An item that the service refuses was sent, so it counts towards the limit."""
     with BillingServer(lambda _: Fault.REFUSED) as server:
         report = run(server, horses(4), limit=3, concurrency=2)
-    assert report.counts == {State.QUEUED: 1, State.REFUSED: 3}
+    assert report.counts == {Stage.QUEUED: 1, Stage.REFUSED: 3}
     assert server.posts == 3
 
 
 def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """What the journal has and was sent would not be sent again; appended items would be."""
+    """What the batch has and was sent would not be sent again; appended items would be."""
     run(server, horses(2))
     assert what(batch.preview(horses(2), tmp_path / "out")) == (0, 0)
     grown = batch.preview(horses(5), tmp_path / "out")
     assert what(grown) == (3, 0)
-    assert grown.counts == {State.DOWNLOADED: 2}
+    assert grown.counts == {Stage.DOWNLOADED: 2}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.preview(horses(2, first=2), tmp_path / "out")
     with pytest.raises(
-        batch.InvalidBatch, match=r"has 2 items \(got 1\); use another folder, or leave"
+        batch.InvalidBatch, match=r"has 2 items \(got 1\); submit the same items as before"
     ):
         batch.preview(horses(1), tmp_path / "out")
 
 
-@pytest.mark.parametrize("state", State)
-def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, state: State) -> None:
+@pytest.mark.parametrize("state", Stage)
+def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, state: Stage) -> None:
     """Only an item that certainly was not sent would be; locally, all that is unfinished."""
     run(server, horses(1), limit=0)
-    with closing(sqlite3.connect(tmp_path / "out" / FOLDER / NAME)) as db:
-        db.execute("UPDATE items SET state = ?", (state,))
+    with closing(sqlite3.connect(tmp_path / "out" / FOLDER / STORE)) as db:
+        db.execute("UPDATE muybridge_item SET stage = ?", (state,))
         db.commit()
-    unsent = state in {State.QUEUED, State.CLAIMED}
-    ended = state in {State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED}
+    unsent = state in {Stage.QUEUED, Stage.CLAIMED}
+    ended = state in {Stage.DOWNLOADED, Stage.FAILED, Stage.REFUSED, Stage.ABANDONED}
     assert batch.preview(None, tmp_path / "out").sends == int(unsent)
     assert batch.preview(None, tmp_path / "out", local=True).sends == int(not ended)
 
@@ -183,22 +183,22 @@ def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, st
 def test_nothing_is_written(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """A preview changes no file: not even what a run that was killed has left behind."""
     run(server, horses(3), limit=1)
-    leftover = tmp_path / "out" / FOLDER / f"{NAME}.abc.new"
+    leftover = tmp_path / "out" / FOLDER / "batch.json.abc.new"
     leftover.write_bytes(b"")
     before = sizes(tmp_path)
-    os.chmod(tmp_path / "out" / FOLDER / NAME, 0o400)  # noqa: PTH101  its mode alone
+    os.chmod(tmp_path / "out" / FOLDER / STORE, 0o400)  # noqa: PTH101  its mode alone
     assert what(batch.preview(horses(4), tmp_path / "out", prices=PRICES)) == (3, 0)
     assert sizes(tmp_path) == before
 
 
-def test_a_damaged_journal(tmp_path: Path) -> None:
-    """A file that is no journal is reported, and not written to."""
+def test_a_damaged_store(tmp_path: Path) -> None:
+    """A file that is no store is reported, and not written to."""
     place = tmp_path / "out" / FOLDER
     place.mkdir(parents=True)
-    (place / NAME).write_bytes(b"no journal" * 200)
-    with pytest.raises(batch.JournalUnusable):
+    (place / STORE).write_bytes(b"no store" * 200)
+    with pytest.raises(batch.StoreUnusable):
         batch.preview(horses(1), tmp_path / "out")
-    assert (place / NAME).read_bytes() == b"no journal" * 200
+    assert (place / STORE).read_bytes() == b"no store" * 200
 
 
 def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
 HEADERS = {"task": TASK, "id": "1", "timelimit": [None, None], "retries": 0}
 EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 BODY: list[Any] = [["horses"], {}, EMBEDDED]
-SETTINGS = {"MUYBRIDGE_JOURNAL": "postgresql://me:secret@db/studio", "MUYBRIDGE_OUT": "out"}
+SETTINGS = {"MUYBRIDGE_STORE": "postgresql://me:secret@db/studio", "MUYBRIDGE_OUT": "out"}
 
 
 def check(
@@ -131,8 +131,8 @@ def test_the_environment() -> None:
     settings = WorkerSettings.read({**SETTINGS, **more})
     assert (settings.creates, settings.spool) == (2, "spool")
     assert WorkerSettings.read({**SETTINGS, "MUYBRIDGE_OUT": ""}).out is None
-    with pytest.raises(LocalError, match="MUYBRIDGE_JOURNAL is not set"):
-        WorkerSettings.read({**SETTINGS, "MUYBRIDGE_JOURNAL": ""})
+    with pytest.raises(LocalError, match="MUYBRIDGE_STORE is not set"):
+        WorkerSettings.read({**SETTINGS, "MUYBRIDGE_STORE": ""})
     for text in ("0", "-1", "two", "1e3", "\u0661", "1000001", "9" * 5000):
         with pytest.raises(LocalError, match="MUYBRIDGE_WORKER_TURN must be a whole number"):
             WorkerSettings.read({**SETTINGS, "MUYBRIDGE_WORKER_TURN": text})
@@ -145,8 +145,8 @@ def test_the_environment() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("MUYBRIDGE_JOURNAL", "mysql://me:secret@db/studio", "not the address of a database"),
-        ("MUYBRIDGE_JOURNAL", "studio", "not the address of a database"),
+        ("MUYBRIDGE_STORE", "mysql://me:secret@db/studio", "not the address of a database"),
+        ("MUYBRIDGE_STORE", "studio", "not the address of a database"),
         ("MUYBRIDGE_OUT", "s3:/studio", "results go to a folder or to s3://BUCKET/PREFIX"),
         ("MUYBRIDGE_OUT", "s3://studio?secret", "this is not a place in S3"),
     ],

@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from muybridge.batch import BatchEvent, SharedBatch, SharedReport, State, What
+from muybridge.batch import BatchEvent, SharedBatch, SharedReport, Stage, What
 from muybridge.workers.turns import PAUSE, TurnLog, delay_after
 
 LATER, NOW, NEVER = PAUSE, 0, None
 
 
-def report(*states: State, stopped: str = "", over_budget: bool = False) -> SharedReport:
+def report(*states: Stage, stopped: str = "", over_budget: bool = False) -> SharedReport:
     return SharedReport(
         batch=SharedBatch("postgresql://db/studio", "horses"),
         counts=dict.fromkeys(states, 1),
@@ -25,20 +25,17 @@ def report(*states: State, stopped: str = "", over_budget: bool = False) -> Shar
 AWAY = "The request could not be sent."
 SPENT = "The request is over budget."
 FIX = "fix this and call take_turn.delay('horses')"
-DECIDE = (
-    "need your decision. Check your account, then run: "
-    "muybridge batch resolve --journal URL BATCH ITEM"
-)
+DECIDE = "need your decision. Check your account, then run: muybridge decide --batch BATCH ITEM"
 DELAYS = [
-    (report(State.QUEUED, State.DOWNLOADED), NOW, LATER),
-    (report(State.SUBMITTED), NOW, LATER),
-    (report(State.QUEUED, stopped=AWAY), LATER, LATER),
-    (report(State.COMPLETED, stopped=AWAY), LATER, LATER),
-    (report(State.QUEUED, stopped=SPENT, over_budget=True), NEVER, NEVER),
-    (report(State.QUEUED, State.SUBMITTED, stopped=SPENT, over_budget=True), NOW, LATER),
-    (report(State.QUEUED, State.ARMED, stopped=SPENT, over_budget=True), NOW, LATER),
-    (report(State.DOWNLOADED, State.FAILED), NEVER, NEVER),
-    (report(State.DOWNLOADED, State.AMBIGUOUS), NEVER, NEVER),
+    (report(Stage.QUEUED, Stage.DOWNLOADED), NOW, LATER),
+    (report(Stage.SUBMITTED), NOW, LATER),
+    (report(Stage.QUEUED, stopped=AWAY), LATER, LATER),
+    (report(Stage.COMPLETED, stopped=AWAY), LATER, LATER),
+    (report(Stage.QUEUED, stopped=SPENT, over_budget=True), NEVER, NEVER),
+    (report(Stage.QUEUED, Stage.SUBMITTED, stopped=SPENT, over_budget=True), NOW, LATER),
+    (report(Stage.QUEUED, Stage.ARMED, stopped=SPENT, over_budget=True), NOW, LATER),
+    (report(Stage.DOWNLOADED, Stage.FAILED), NEVER, NEVER),
+    (report(Stage.DOWNLOADED, Stage.AMBIGUOUS), NEVER, NEVER),
 ]
 
 
@@ -60,14 +57,14 @@ def test_the_log_of_a_turn(caplog: pytest.LogCaptureFixture) -> None:
     log.event(event(What.SUBMITTED, ""))
     log.event(event(What.FAILED, "no reason was given.", "walk\n2"))
     log.event(event(What.REFUSED, "The prompt is too long."))
-    log.end(report(State.QUEUED), NOW)
-    log.end(report(State.COMPLETED), LATER)
+    log.end(report(Stage.QUEUED), NOW)
+    log.end(report(Stage.COMPLETED), LATER)
     log.event(event(What.POSTPONED, "The download failed."))
-    log.end(report(State.COMPLETED), LATER)
-    log.end(report(State.QUEUED, stopped=AWAY), LATER)
-    log.end(report(State.QUEUED, stopped=SPENT, over_budget=True), NEVER)
-    log.end(report(State.AMBIGUOUS), NEVER)
-    log.end(report(State.DOWNLOADED), NEVER)
+    log.end(report(Stage.COMPLETED), LATER)
+    log.end(report(Stage.QUEUED, stopped=AWAY), LATER)
+    log.end(report(Stage.QUEUED, stopped=SPENT, over_budget=True), NEVER)
+    log.end(report(Stage.AMBIGUOUS), NEVER)
+    log.end(report(Stage.DOWNLOADED), NEVER)
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     ended = "Batch 'horses', at the end of a turn: 1"
     assert said == [

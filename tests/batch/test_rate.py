@@ -14,9 +14,9 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import State
-from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored_rate
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch import Stage
+from muybridge.purchases import Store
+from muybridge.purchases.rates import Permits, RequestRate, check_rate, stored_rate
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Wait
@@ -214,28 +214,28 @@ def test_a_clock_that_was_put_back() -> None:
 
 
 def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request of a run has a permit of the journal, which keeps the rate until it is lifted.
+    """Each request of a run has a permit of the store, which keeps the rate until it is lifted.
 
     A 429 pauses every process that works on the batch.
     """
     permits: list[int] = []
     pauses: list[float] = []
     acquire, throttle = (
-        moments.at("permits taken", "sqlite").value,
-        moments.at("rate paused", "sqlite").value,
+        moments.at("permits taken").value,
+        moments.at("rate paused").value,
     )
 
-    def counting(journal: SqliteJournal, wanted: int) -> Permits:
-        given = acquire(journal, wanted)
+    def counting(store: Store, service: str, wanted: int) -> Permits:
+        given = acquire(store, service, wanted)
         permits.append(given.count)
         return given
 
-    def noting(journal: SqliteJournal, seconds: float) -> None:
+    def noting(store: Store, service: str, seconds: float) -> None:
         pauses.append(seconds)
-        throttle(journal, seconds)
+        throttle(store, service, seconds)
 
-    monkeypatch.setattr(*moments.at("permits taken", "sqlite").place, counting)
-    monkeypatch.setattr(*moments.at("rate paused", "sqlite").place, noting)
+    monkeypatch.setattr(*moments.at("permits taken").place, counting)
+    monkeypatch.setattr(*moments.at("rate paused").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         assert run(server, horses(2), rate=500).done
         downloads = 2
@@ -250,7 +250,7 @@ def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         assert permits == []
         with pytest.raises(ValueError, match="rate must be"):
             run(server, horses(6), rate=0)
-    assert batch.status(tmp_path / "out").counts == {State.DOWNLOADED: 5}
+    assert batch.status(tmp_path / "out").counts == {Stage.DOWNLOADED: 5}
 
 
 def test_a_rate_is_above_zero() -> None:

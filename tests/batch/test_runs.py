@@ -17,14 +17,16 @@ import pytest
 import trio
 
 from muybridge import Client, TrioClient, batch
-from muybridge.batch import BatchEvent, InvalidBatch, JournalUnusable, Report, State, What
-from muybridge.batch.item_work import ItemWork
-from muybridge.batch.run_state import Stopped
-from muybridge.batch.runner_files import Runner
-from muybridge.batch.sqlite.journal import FOLDER
+from muybridge.batch import BatchEvent, InvalidBatch, Report, Stage, StoreUnusable, What
+from muybridge.batch.items.folder import FOLDER
+from muybridge.batch.running.item_work import ItemWork
+from muybridge.batch.running.run_state import Stopped
+from muybridge.batch.running.side_files import Runner
+from muybridge.batch.shared import open_batch
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ResponseReceived
+from muybridge_protocol.purchases import State
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 
@@ -49,7 +51,7 @@ def test_a_batch_is_done(server: BillingServer, run: Run, tmp_path: Path) -> Non
     """Every result is saved under its name, once, with its size and checksum in the journal."""
     report = run(server, horses(5))
     assert report.done
-    assert report.counts == {State.DOWNLOADED: 5}
+    assert report.counts == {Stage.DOWNLOADED: 5}
     assert server.posts == 5
     for entry in report.entries:
         path = report.path_of(entry)
@@ -103,14 +105,17 @@ def test_a_create_is_tried_again(run: Run) -> None:
         report = run(server, horses(1))
     assert report.done
     assert (server.posts, len(server.accepted)) == (3, 1)
-    assert report.entries[0].attempt == 3
+    with open_batch(report.folder) as found:
+        assert [one.state for one in found.purchases(1)] == [
+            State.RELEASED, State.RELEASED, State.ACCEPTED,
+        ]  # fmt: skip
 
 
 def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Run) -> None:
     """One item that is not valid keeps all others back, and no journal is begun."""
     with pytest.raises(batch.InvalidBatch):
         run(server, [*horses(3), {"family": "imgb"}])
-    with pytest.raises(batch.JournalMissing):
+    with pytest.raises(batch.BatchMissing):
         run(server, None)
     assert server.requests == 0
 
@@ -129,11 +134,11 @@ def test_a_batch_without_tasks_goes_to_another_service(
 ) -> None:
     """A batch that no service has been sent any of continues where the next run sends it."""
     with BillingServer() as other:
-        assert run(other, horses(2), limit=0).counts == {State.QUEUED: 2}
+        assert run(other, horses(2), limit=0).counts == {Stage.QUEUED: 2}
         with Runner(tmp_path / "out" / FOLDER), pytest.raises(batch.WrongService):
             run(server, None)  # the other runner may create tasks where the batch was begun
         assert server.requests == 0
-        assert run(server, None).counts == {State.DOWNLOADED: 2}
+        assert run(server, None).counts == {Stage.DOWNLOADED: 2}
         with pytest.raises(batch.WrongService):
             run(other, None)
         assert other.requests == 0
@@ -142,7 +147,7 @@ def test_a_batch_without_tasks_goes_to_another_service(
 def test_neither_key_nor_signature_is_kept(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """No file of a batch holds the key or the query of a link."""
     server.media_works = False
-    assert run(server, horses(2)).counts == {State.COMPLETED: 2}
+    assert run(server, horses(2)).counts == {Stage.COMPLETED: 2}
     for path, content in files(tmp_path / "out"):
         assert KEY.encode() not in content, path
         assert b"secret-of-the-link" not in content, path
@@ -163,14 +168,14 @@ def test_failed_tasks_are_told(server: BillingServer, run: Run) -> None:
     """A task that fails ends its item, with its reason; the others continue."""
     server.status = "failed"
     report = run(server, horses(1))
-    assert (report.done, report.counts) == (True, {State.FAILED: 1})
+    assert (report.done, report.counts) == (True, {Stage.FAILED: 1})
 
 
 def test_the_next_run_knows_when_a_task_may_be_polled(server: BillingServer, run: Run) -> None:
     """A wait that times out leaves in the journal when its task may next be polled."""
     server.status = "processing"
     (entry,) = run(server, horses(1), timeout=0.05).entries
-    assert entry.state is State.SUBMITTED
+    assert entry.state is Stage.SUBMITTED
     assert entry.task is not None
     assert entry.task.next_poll_at is not None
     assert entry.task.id == server.accepted["horse 1"][0]
@@ -180,17 +185,17 @@ def test_refused_items_are_told_and_others_go_on(run: Run) -> None:
     """What the service refuses is left, with what it said; the others are done."""
     with BillingServer(faults(Fault.REFUSED)) as server:
         report = run(server, horses(3), concurrency=1)
-        assert report.counts == {State.REFUSED: 1, State.DOWNLOADED: 2}
+        assert report.counts == {Stage.REFUSED: 1, Stage.DOWNLOADED: 2}
         assert "no horses today" in (report.entries[0].reason or "")
-        batch.resubmit(report.folder, 1)
-        assert run(server, None).counts == {State.DOWNLOADED: 3}
+        batch.retry(report.folder, 1)
+        assert run(server, None).counts == {Stage.DOWNLOADED: 3}
 
 
 def test_a_wrong_key_stops_the_run(run: Run) -> None:
     """A refusal that every other request would meet stops the run and uses no item up."""
     with BillingServer(faults(Fault.UNAUTHORIZED)) as server:
         report = run(server, horses(5), concurrency=1)
-        assert (server.posts, report.counts) == (1, {State.QUEUED: 5})
+        assert (server.posts, report.counts) == (1, {Stage.QUEUED: 5})
         assert "status 401" in report.stopped
         assert run(server, None).done
         assert server.doubles == []
@@ -201,7 +206,7 @@ def test_a_service_that_is_not_there_stops_the_run(run: Run) -> None:
     with BillingServer() as gone:
         pass
     report = run(gone, horses(5), concurrency=1)
-    assert report.counts == {State.QUEUED: 5}
+    assert report.counts == {Stage.QUEUED: 5}
     assert "could not be sent (3 attempts)" in report.stopped
 
 
@@ -241,7 +246,7 @@ def test_an_ambiguous_item_waits_for_a_person(fault: Fault, run: Run) -> None:
     with BillingServer(faults(fault)) as server:
         for _ in range(3):
             report = run(server, horses(2), concurrency=1)
-            assert report.counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+            assert report.counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 1}
             assert not report.done
         assert server.posts == 2
 
@@ -251,15 +256,15 @@ def test_adopting(run: Run, tmp_path: Path) -> None:
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         report = run(server, horses(2), concurrency=1)
         out = tmp_path / "out"
-        with pytest.raises(batch.CannotResolve, match="is item 2"):
+        with pytest.raises(batch.CannotDecide, match="item 2"):
             batch.adopt(out, "h1", server.accepted["horse 2"][0])
         with pytest.raises(ValueError, match="task id"):
             batch.adopt(out, "h1", "..")
-        assert batch.adopt(out, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
+        assert batch.adopt(out, "h1", server.accepted["horse 1"][0]).state is Stage.SUBMITTED
         report = run(server, None)
-        assert report.counts == {State.DOWNLOADED: 2}
+        assert report.counts == {Stage.DOWNLOADED: 2}
         assert server.posts == 2
-        with pytest.raises(batch.CannotResolve, match="there is nothing to decide"):
+        with pytest.raises(batch.CannotDecide, match="there is nothing to decide"):
             batch.adopt(out, 1, "task-9")
 
 
@@ -272,9 +277,9 @@ def test_a_wrong_adoption_can_be_mended(run: Run, tmp_path: Path) -> None:
             batch.adopt(out, 1, wrong)
         # The service is asked for a new id for a minute; nobody wants to wait for that.
         report = run(server, None, timeout=0.01)
-        assert report.counts == {State.SUBMITTED: 1, State.DOWNLOADED: 1}
+        assert report.counts == {Stage.SUBMITTED: 1, Stage.DOWNLOADED: 1}
         batch.adopt(out, 1, server.accepted["horse 1"][0])
-        assert run(server, None).counts == {State.DOWNLOADED: 2}
+        assert run(server, None).counts == {Stage.DOWNLOADED: 2}
         assert server.posts == 2
 
 
@@ -282,10 +287,10 @@ def test_the_services_own_word_stands(run: Run, tmp_path: Path) -> None:
     """A task whose id the service gave is not to be replaced or abandoned."""
     with BillingServer() as server:
         server.status = "processing"
-        assert run(server, horses(1), timeout=0.01).counts == {State.SUBMITTED: 1}
-        with pytest.raises(batch.CannotResolve):
+        assert run(server, horses(1), timeout=0.01).counts == {Stage.SUBMITTED: 1}
+        with pytest.raises(batch.CannotDecide):
             batch.adopt(tmp_path / "out", 1, "task-9")
-        with pytest.raises(batch.CannotResolve):
+        with pytest.raises(batch.CannotDecide):
             batch.abandon(tmp_path / "out", 1)
         server.status = "completed"
         assert run(server, None).done
@@ -296,9 +301,9 @@ def test_an_embedded_service_forgets(run: Run) -> None:
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         server.status = "processing"
         report = run(server, horses(3), concurrency=1, local=True, timeout=0.01)
-        assert report.counts == {State.SUBMITTED: 2, State.AMBIGUOUS: 1}
+        assert report.counts == {Stage.SUBMITTED: 2, Stage.AMBIGUOUS: 1}
     with BillingServer() as server:
-        assert run(server, None, local=True).counts == {State.DOWNLOADED: 3}
+        assert run(server, None, local=True).counts == {Stage.DOWNLOADED: 3}
         assert server.posts == 3
 
 
@@ -306,7 +311,7 @@ def test_abandoning(run: Run, tmp_path: Path) -> None:
     """An item that is abandoned is left alone, and the batch counts as done."""
     with BillingServer(faults(Fault.LOST_RESET)) as server:
         run(server, horses(1))
-        assert batch.abandon(tmp_path / "out", 1).state is State.ABANDONED
+        assert batch.abandon(tmp_path / "out", 1).state is Stage.ABANDONED
         assert run(server, None).done
         assert server.posts == 1
 
@@ -315,7 +320,7 @@ def test_resubmitting(run: Run, tmp_path: Path) -> None:
     """An item is sent again only after somebody has said that it may be paid twice."""
     with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
-        with pytest.raises(batch.CannotResolve, match="may have been accepted"):
+        with pytest.raises(batch.CannotDecide, match="may have been accepted"):
             batch.resubmit(tmp_path / "out", 1)
         batch.resubmit(tmp_path / "out", 1, i_may_pay_twice=True)
         assert run(server, None).done
@@ -325,7 +330,7 @@ def test_resubmitting(run: Run, tmp_path: Path) -> None:
 def test_there_is_no_such_item(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """An item that does not exist is reported as such."""
     run(server, horses(1))
-    with pytest.raises(batch.CannotResolve, match="there is no item '7'"):
+    with pytest.raises(batch.CannotDecide, match="there is no item '7'"):
         batch.abandon(tmp_path / "out", 7)
 
 
@@ -351,13 +356,13 @@ def test_two_runners_share_a_batch(run: Run) -> None:
         for thread in threads:
             thread.join(30)
         assert len(reports) == 2
-        assert run(server, None).counts == {State.DOWNLOADED: 20}
+        assert run(server, None).counts == {Stage.DOWNLOADED: 20}
         assert (server.posts, server.doubles) == (20, [])
 
 
 def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """A response that the journal cannot take goes to a side file, and the next run reads it."""
-    path = tmp_path / "out" / "journal" / "journal.sqlite3"
+    path = tmp_path / "out" / "journal" / "store.sqlite3"
     with closing(_in_any_thread(tmp_path)) as holder:
 
         def hold(_: str) -> None:
@@ -365,15 +370,17 @@ def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_p
             holder.execute("BEGIN EXCLUSIVE")
 
         server.on_create = hold
-        with pytest.raises(JournalUnusable, match="Another process is writing"):
+        with pytest.raises(StoreUnusable, match="Other processes are writing"):
             run(server, horses(3), concurrency=1, patience=0.1)
     assert server.posts == 1
     server.on_create = lambda _: None
     report = run(server, None)
-    assert (report.counts, server.posts) == ({State.DOWNLOADED: 3}, 3)
+    assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 3}, 3)
     assert server.doubles == []
-    left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
-    assert [name.partition("-")[0] for name in left] == ["incoming", "journal.sqlite3", "runner"]
+    left = sorted(path.name for path in (tmp_path / "out" / FOLDER).iterdir())
+    assert [name.partition("-")[0] for name in left] == [
+        "batch.json", "incoming", "runner", "store.sqlite3", "store.sqlite3.owners",
+    ]  # fmt: skip
 
 
 def _in_any_thread(folder: Path) -> sqlite3.Connection:
@@ -399,11 +406,12 @@ def test_the_journal_is_full(server: BillingServer, nursery: Nursery, tmp_path: 
             batch.run(client, source, out, on_event=_stop)
     assert server.posts == 0
     order = {"url": server.url, "folder": str(out)}
-    assert nursery.run(**order, file_limit=80_000) == 6
+    size = (out / FOLDER / "store.sqlite3").stat().st_size
+    assert nursery.run(**order, file_limit=size + 40_000) == 6
     assert 0 < server.posts < 200
     assert nursery.run(**order) == 0
     report = batch.status(out)
-    assert report.counts == {State.DOWNLOADED: 200}
+    assert report.counts == {Stage.DOWNLOADED: 200}
     assert (server.posts, server.doubles) == (200, [])
 
 
@@ -425,7 +433,7 @@ def test_a_journal_that_cannot_be_written(
 
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", read_only)
-        with pytest.raises(JournalUnusable, match="Make the file and its folder writable"):
+        with pytest.raises(StoreUnusable, match="Make the file and its folder writable"):
             run(server, batch_of)
     assert server.requests == 0
     assert run(server, None).done
@@ -446,7 +454,7 @@ def test_a_cancelled_run_keeps_what_it_paid_for(server: BillingServer, tmp_path:
             assert scope.cancelled_caught
 
     trio.run(cancelled)
-    assert batch.status(out).counts == {State.QUEUED: 4, State.SUBMITTED: 1}
+    assert batch.status(out).counts == {Stage.QUEUED: 4, Stage.SUBMITTED: 1}
     server.on_create = lambda _: None
     with Client(KEY, server.url, poll_interval=0.005) as client:
         assert batch.run(client, None, out).done
@@ -466,16 +474,16 @@ def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         trio.run(interrupted)
     assert "run it again to resume" in caught.value.__notes__[-1]
-    assert batch.status(out).counts == {State.QUEUED: 4, State.SUBMITTED: 1}
+    assert batch.status(out).counts == {Stage.QUEUED: 4, Stage.SUBMITTED: 1}
     assert server.posts == 1
 
 
 def test_where_a_run_that_is_to_stop_breaks_off() -> None:
     """It never does at a request, which the journal has for sent then, nor at a paid response."""
-    shared = SimpleNamespace(journal=None, stopping=True)
+    shared = SimpleNamespace(stopping=True)
     told: list[object] = []
     nothing: Any = None  # no item is begun
-    work = ItemWork(cast("Any", shared), nothing, nothing, Listeners(None, told.append))
+    work = ItemWork(cast("Any", shared), nothing, nothing, nothing, Listeners(None, told.append))
     call = CallInfo(number=1, kind="create")
     passed = [
         CallBegan(call=call),
@@ -505,7 +513,7 @@ def test_links_of_the_service(run: Run, server: BillingServer, tmp_path: Path) -
     run(server, [{**item, "first_image": own}], limit=0)
     with BillingServer() as elsewhere:
         report = run(elsewhere, None)
-        assert (elsewhere.posts, report.counts) == (0, {State.QUEUED: 1})
+        assert (elsewhere.posts, report.counts) == (0, {Stage.QUEUED: 1})
     (entry,) = report.entries
     assert "is not a public address" in (entry.reason or "")
     run(server, None)

@@ -14,13 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 import moments
-from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, State, What
-from muybridge.batch.journal_errors import JournalAway
+from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
 from muybridge.batch.results.places import WrongPlace, open_store
 from muybridge.batch.results.places.names import agreed_place, place_for_all
 from muybridge.batch.results.places.port import PlaceAway
 from muybridge.batch.results.places.s3 import S3Store
 from muybridge.cli.commands import muybridge
+from muybridge.purchases import Store
+from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.purchases import Item
 
 from .billing import PNG, BillingServer
 from .conftest import Work
@@ -67,7 +69,7 @@ def test_results_are_objects(
     s3.store("horses/h2.png", b"a picture that took a week")
     events: list[BatchEvent] = []
     report = work(server, shared, on_event=events.append)
-    assert report.counts == {State.DOWNLOADED: 2}
+    assert report.counts == {Stage.DOWNLOADED: 2}
     assert s3.objects() == {
         "horses/h1.png": picture(server, 1),
         "horses/h2.png": b"a picture that took a week",
@@ -114,7 +116,7 @@ def test_names_come_to_an_end(
     s3.fault = taken
     events: list[BatchEvent] = []
     report = work(server, shared, on_event=events.append, seconds=1)
-    assert report.counts == {State.COMPLETED: 1}
+    assert report.counts == {Stage.COMPLETED: 1}
     assert "5 names such as h1.png are taken" in (report.entries[0].reason or "")
     assert len(set(s3.puts)) == 1 + 5
 
@@ -126,12 +128,12 @@ def test_a_result_that_is_not_kept(
     submit(server, shared, 1)
     s3.fault = lambda path: Fault.NONE if path.endswith("muybridge") else Fault.FORGOTTEN
     report = work(server, shared)
-    assert report.counts == {State.COMPLETED: 1}
+    assert report.counts == {Stage.COMPLETED: 1}
     assert "does not return it" in (report.entries[0].reason or "")
     (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")
     assert kept.read_bytes() == picture(server, 1)
     s3.fault = lambda _: Fault.NONE
-    assert work(server, shared).counts == {State.DOWNLOADED: 1}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 1}
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
     assert server.posts == 1
 
@@ -143,7 +145,7 @@ def test_while_s3_is_away(server: BillingServer, s3: S3, shared: SharedBatch, wo
     s3.fault = lambda path: Fault.NONE if path.endswith("muybridge") else next(away, Fault.NONE)
     events: list[BatchEvent] = []
     report = work(server, shared, on_event=events.append, creates=1, concurrency=1)
-    assert report.counts == {State.DOWNLOADED: 3}
+    assert report.counts == {Stage.DOWNLOADED: 3}
     assert server.posts == 3
     assert set(s3.objects()) == {"horses/h1.png", "horses/h2.png", "horses/h3.png"}
     put_off = [event for event in events if event.what is What.POSTPONED]
@@ -166,9 +168,9 @@ def test_a_result_survives_its_link(
     work_on = s3.fault
     server.media_works = True
     s3.fault = lambda path: deny(path) if "h1" in path else Fault.NONE
-    assert work(server, shared).counts == {State.COMPLETED: 1}
+    assert work(server, shared).counts == {Stage.COMPLETED: 1}
     s3.fault = work_on
-    assert work(server, shared).counts == {State.DOWNLOADED: 1}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 1}
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
 
 
@@ -185,9 +187,9 @@ def test_a_result_that_is_too_large(
     monkeypatch.setattr(*moments.constant("largest object"), len(PNG + b"task-9-horse-10"))
     monkeypatch.setattr(*moments.constant("shortest pause of a worker"), 0.01)
     report = work(server, shared, creates=1, concurrency=1)
-    assert report.counts == {State.DOWNLOADED: 9, State.COMPLETED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 9, Stage.COMPLETED: 1}
     with shared.open() as journal:
-        (large,) = journal.entries(State.COMPLETED)
+        (large,) = journal.entries(Stage.COMPLETED)
     assert large.name == "h10"
     assert "it is too large for one PUT to S3; copy this file" in (large.reason or "")
     (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")
@@ -203,7 +205,7 @@ def test_a_lost_response_of_s3(
     faults = iter([Fault.STORED_AND_LOST])
     s3.fault = lambda path: next(faults, Fault.NONE) if "h1" in path else Fault.NONE
     report = work(server, shared)
-    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
 
@@ -217,18 +219,19 @@ def test_a_record_that_fails(
 ) -> None:
     """A result that is stored, but not recorded, is recorded later, even without its link."""
     submit(server, shared, 1)
-    move = moments.at("item moved", "postgres").value
-    failures = iter([JournalAway("the database is away")])
+    move = moments.at("item moved").value
+    failures = iter([StoreAway("the database is away")])
 
-    def failing(journal: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
-        if after is State.DOWNLOADED and (failure := next(failures, None)) is not None:
+    def failing(store: Store, item: Item, after: Stage, **facts: Any) -> Item:
+        if after is Stage.DOWNLOADED and (failure := next(failures, None)) is not None:
             server.media_works = False
             raise failure
-        move(journal, entry, before, after, **facts)
+        moved: Item = move(store, item, after, **facts)
+        return moved
 
-    monkeypatch.setattr(*moments.at("item moved", "postgres").place, failing)
+    monkeypatch.setattr(*moments.at("item moved").place, failing)
     report = work(server, shared)
-    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.counts == {Stage.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
 
@@ -272,7 +275,9 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
     """`muybridge worker --out s3://...` refuses a bucket that is not there, and fills one."""
     submit(server, shared, 1)
     settings = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
-    words = f"worker --journal {shared.url} --batch horses --spool {tmp_path} --poll-interval 0.01"
+    words = (
+        f"worker --store {shared.store!s} --batch horses --spool {tmp_path} --poll-interval 0.01"
+    )
 
     def to(out: str) -> tuple[int, str]:
         done = CliRunner().invoke(muybridge, [*words.split(), "--out", out], env=settings)
@@ -333,7 +338,7 @@ def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("obstore", "obstore.exceptions", "obstore.store"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "muybridge.batch.results.places.s3")
-    with pytest.raises(ModuleNotFoundError, match=r"pip install .*\[s3\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"needs obstore: .*install .*\[s3\]"):
         open_store("s3://bucket")
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from html.parser import HTMLParser
 from pathlib import Path
 
+import attrs
 import pytest
 
 from muybridge import batch
-from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.results.sheet.figures import FACTS
-from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge_protocol.records.tasks import Task
+from muybridge.purchases.store import NewItem
+
+from .begun import LOST, accepted, begun, bought
 
 HOSTILE = '<script>alert("1")</script> & <img src=x onerror=alert(1)> \' " </figure>'
 ALLOWED = {
@@ -87,7 +89,7 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a batch with an item of every kind, which all speak with a forked tongue."""
     out = tmp_path / "<b>out & about</b>"
     items = [
-        NewItem(name=HOSTILE, stem=str(number), family=family, body=body)
+        NewItem(name=HOSTILE, stem=str(number), family=family, body=json.dumps(body))
         for number, (family, body) in enumerate(
             [
                 ("imgb", {"model": "imgb-2", "prompt": HOSTILE, HOSTILE: HOSTILE}),
@@ -98,23 +100,26 @@ def folder(tmp_path: Path) -> Path:
             ]
         )
     ]
-    SqliteJournal.create(out, "https://service.test", items).close()
-    token = Task(id="task-1").to_token()
+    with begun(out, items) as found:
+        for number in (1, 2):
+            accepted(found, number, f"task-{number}")
+        lost = attrs.evolve(LOST, candidate=HOSTILE)
+        bought(found, 4, lost)
     changes: list[tuple[str, tuple[object, ...]]] = [
         (
-            "state='downloaded', path=?, size=12345, token=?, began=10, ended=17.25, result=?",
-            ("a #1?.png", token, '{"model":"imgb-2-turbo"}'),
+            "stage='downloaded', path=?, size=12345, began=10, ended=17.25, result=?",
+            ("a #1?.png", '{"model":"imgb-2-turbo"}'),
         ),
         (
-            "state='downloaded', path=?, size=99, token=?, result=?",
-            ("b.mp4", token, '{"actualDuration":5.2}'),
+            "stage='downloaded', path=?, size=99, result=?",
+            ("b.mp4", '{"actualDuration":5.2}'),
         ),
-        ("state='failed', reason=?", (HOSTILE,)),
-        ("state='ambiguous', reason=?, candidate=?", (HOSTILE, HOSTILE)),
+        ("stage='failed', reason=?", (HOSTILE,)),
+        ("reason=?", (HOSTILE,)),
     ]
-    db = sqlite3.connect(out / "journal" / "journal.sqlite3")
+    db = sqlite3.connect(out / "journal" / "store.sqlite3")
     for number, (change, values) in enumerate(changes, start=1):
-        db.execute(f"UPDATE items SET {change} WHERE number = ?", (*values, number))  # noqa: S608  ours
+        db.execute(f"UPDATE muybridge_item SET {change} WHERE number = ?", (*values, number))  # noqa: S608  ours
     db.commit()
     db.close()
     for name in ("a #1?.png", "b.mp4"):
@@ -130,7 +135,7 @@ def test_everything_is_shown(folder: Path) -> None:
     assert sum(tag == "figure" for tag, _ in seen.tags) == 5
     assert seen.text.count(HOSTILE) >= 4 + 4 + 2
     assert "https://a.test/1.png?..." in seen.text
-    for told in ("resolve", "1 queued"):
+    for told in ("muybridge decide --batch", "1 queued"):
         assert told in seen.text
 
 
@@ -157,9 +162,10 @@ def test_every_fact_is_shown(folder: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_odd_value_hides_nothing_else(folder: Path, name: str, value: str) -> None:
-    """Whatever a foreign hand has left in a journal, the item keeps its picture and its name."""
-    db = sqlite3.connect(folder / "journal" / "journal.sqlite3")
-    db.execute(f"UPDATE items SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
+    """Whatever a foreign hand has left in a store, the item keeps its picture and its name."""
+    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
+    table = "muybridge_purchases" if name in ("token", "candidate") else "muybridge_item"
+    db.execute(f"UPDATE {table} SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
     db.commit()
     db.close()
     seen = page(folder)

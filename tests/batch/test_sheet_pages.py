@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from muybridge import batch
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.shared import open_batch
 from muybridge.files.drafts import draft
+from muybridge.purchases.store import NewItem
 from processes import environment
+
+from .begun import begun
 
 KILLED = """
 import os, signal, sys
@@ -31,21 +33,21 @@ def folder(tmp_path: Path) -> Path:
     """A batch of 1,130 items: the first 1,000 are downloaded, but 600 and 601 went wrong."""
     out = tmp_path / "out"
     items = [
-        NewItem(name=f"h{number}", stem=str(number), family="imgb", body={"prompt": "p"})
+        NewItem(name=f"h{number}", stem=str(number), family="imgb", body='{"prompt": "p"}')
         for number in range(1, 1131)
     ]
-    SqliteJournal.create(out, "https://service.test", items).close()
-    change(out, "state = 'downloaded', path = 'h' || number || '.png'", "number <= 1000")
-    change(out, "state = 'failed', path = NULL, reason = 'a policy'", "number = 600")
-    change(out, "state = 'ambiguous', path = NULL, reason = 'lost'", "number = 601")
+    begun(out, items).store.close()
+    change(out, "stage = 'downloaded', path = 'h' || number || '.png'", "number <= 1000")
+    change(out, "stage = 'failed', path = NULL, reason = 'a policy'", "number = 600")
+    change(out, "stage = 'ambiguous', path = NULL, reason = 'lost'", "number = 601")
     for number in range(1, 1001):
         (out / f"h{number}.png").touch()
     return out
 
 
 def change(folder: Path, columns: str, which: str) -> None:
-    db = sqlite3.connect(folder / "journal" / "journal.sqlite3")
-    db.execute(f"UPDATE items SET {columns} WHERE {which}")  # noqa: S608  ours
+    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
+    db.execute(f"UPDATE muybridge_item SET {columns} WHERE {which}")  # noqa: S608  ours
     db.commit()
     db.close()
 
@@ -98,16 +100,14 @@ def test_a_page_is_left_alone_while_nothing_on_it_changes(folder: Path) -> None:
     assert "h7.png is missing" in text(folder / "sheet" / "1.html")
     (folder / "h7.png").touch()
     assert written_again(folder) == {"1.html"}
-    change(folder, "state = 'refused'", "number = 600")
+    change(folder, "stage = 'refused'", "number = 600")
     assert written_again(folder) == {"2.html"}
-    with SqliteJournal(folder) as journal:
-        journal.add(
-            (
-                NewItem(name="", stem=f"n{number}", family="imgb", body={"prompt": "p"})
-                for number in range(400)
-            ),
-            after=1130,
-        )
+    with open_batch(folder) as found:
+        more = [
+            NewItem(name="", stem=f"n{number}", family="imgb", body='{"prompt": "p"}')
+            for number in range(400)
+        ]
+        found.add(more, after=1130)
     assert written_again(folder) == {"3.html", "4.html"}
 
 
@@ -125,7 +125,7 @@ def test_a_torn_page_is_written_again(folder: Path, torn: bytes | None) -> None:
 def test_the_page_of_problems_ends_with_them(folder: Path) -> None:
     """Once nothing is wrong any more, there is no such page, and no link to it."""
     batch.write_sheet(folder)
-    change(folder, "state = 'abandoned'", "number IN (600, 601)")
+    change(folder, "stage = 'abandoned'", "number IN (600, 601)")
     index = batch.write_sheet(folder)
     assert "problems.html" not in text(index)
     assert not (folder / "sheet" / "problems.html").exists()
@@ -133,7 +133,7 @@ def test_the_page_of_problems_ends_with_them(folder: Path) -> None:
 
 def test_a_thousand_problems_are_on_their_pages(folder: Path) -> None:
     """The page of problems has the first 500, those to decide about first, and says so."""
-    change(folder, "state = 'failed'", "number > 10 AND number != 601")
+    change(folder, "stage = 'failed'", "number > 10 AND number != 601")
     batch.write_sheet(folder)
     page = folder / "sheet" / "problems.html"
     assert numbers(page) == [601, *range(11, 510)]

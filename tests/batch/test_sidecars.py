@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import moments
-from muybridge.batch import BatchEvent, State, What
+from muybridge.batch import BatchEvent, Stage, What
 from muybridge.cli.commands import muybridge
 from muybridge.files import sidecar as sidecars
 from muybridge_protocol.families import ImgbRequest
@@ -94,7 +94,7 @@ def test_a_file_in_its_place(server: BillingServer, run: Run, tmp_path: Path) ->
     place.write_bytes(b"mine")
     events = list[BatchEvent]()
     report = run(server, horses(3), sidecar=True, on_event=events.append)
-    assert report.counts == {State.DOWNLOADED: 3}
+    assert report.counts == {Stage.DOWNLOADED: 3}
     assert report.without_sidecar == 1
     (said,) = [event for event in events if event.what is What.POSTPONED]
     assert said.item == 2
@@ -118,7 +118,7 @@ def test_a_full_disk(
     with monkeypatch.context() as patched:
         patched.setattr(sidecars, "write_all", fail)
         report = run(server, horses(3), sidecar=True)
-    assert (report.counts, report.without_sidecar) == ({State.DOWNLOADED: 3}, 3)
+    assert (report.counts, report.without_sidecar) == ({Stage.DOWNLOADED: 3}, 3)
     assert list((tmp_path / "out").glob("*.json*")) == []
     assert run(server, None, sidecar=True).without_sidecar == 0
     assert server.posts == 3
@@ -141,7 +141,7 @@ def test_killed_before_a_sidecar(
             run(server, horses(1), sidecar=True)
         assert isinstance(caught.value, Killed | BaseExceptionGroup)
     report = run(server, None, sidecar=True)
-    assert (report.counts, server.posts) == ({State.DOWNLOADED: 1}, 1)
+    assert (report.counts, server.posts) == ({Stage.DOWNLOADED: 1}, 1)
     assert sidecar(tmp_path, 1)["file"] == "h1.png"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import moments
-from muybridge.batch import JournalUnusable, State
+from muybridge.batch import Stage, StoreUnusable
 
 from .billing import BillingServer, Fault
 from .conftest import Run
@@ -48,15 +48,15 @@ def _meet(barrier: threading.Barrier) -> None:
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[Holder]:
-    holding = Holder(tmp_path / "out" / "journal" / "journal.sqlite3", tmp_path / "other.sqlite3")
+    holding = Holder(tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "other.sqlite3")
     yield holding
     holding.close()
 
 
 def left(folder: Path) -> list[str]:
-    """Return the kinds of files that stand beside the journal."""
+    """Return the kinds of files of runners that stand beside the store."""
     found = sorted(path.name.partition("-")[0] for path in (folder / "out" / "journal").iterdir())
-    return [name for name in found if name not in ("incoming", "journal.sqlite3")]
+    return [name for name in found if name in ("reply", "runner")]
 
 
 def test_several_responses_at_once(
@@ -65,18 +65,18 @@ def test_several_responses_at_once(
     """Three responses that find the journal locked are kept, and nothing more is sent."""
     met = threading.Barrier(3, action=holder.hold)
     server.on_create = lambda _: _meet(met)
-    with pytest.raises(JournalUnusable, match="Another process is writing") as raised:
+    with pytest.raises(StoreUnusable, match="Other processes are writing") as raised:
         run(server, horses(6), concurrency=3, patience=0.1)
     assert "the next run reads them" in " ".join(raised.value.__notes__)
     assert server.posts == 3
     assert left(tmp_path) == ["reply", "reply", "reply", "runner"]
     holder.close()
     server.on_create = lambda _: None
-    assert run(server, None).counts == {State.DOWNLOADED: 6}
+    assert run(server, None).counts == {Stage.DOWNLOADED: 6}
     assert (server.posts, server.doubles, left(tmp_path)) == (6, [], ["runner"])
 
 
-@pytest.mark.parametrize("moment", ["response kept", "item concluded"])
+@pytest.mark.parametrize("moment", ["response kept", "verdict recorded"])
 def test_before_and_after_each_entry(
     moment: str,
     server: BillingServer,
@@ -88,12 +88,12 @@ def test_before_and_after_each_entry(
     """Wherever the journal fails between a response and its verdict, the next run has the id."""
     with monkeypatch.context() as patched:
         moments.at(moment).strike(holder.hold, put=patched.setattr)
-        with pytest.raises(JournalUnusable, match="Another process is writing"):
+        with pytest.raises(StoreUnusable, match="Other processes are writing"):
             run(server, horses(3), concurrency=1, patience=0.1)
     assert server.posts == 1
-    assert left(tmp_path) == (["reply", "runner"] if moment == "response kept" else ["runner"])
+    assert left(tmp_path) == ["reply", "runner"]
     holder.close()
-    assert run(server, None).counts == {State.DOWNLOADED: 3}
+    assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles, left(tmp_path)) == (3, [], ["runner"])
 
 
@@ -102,12 +102,12 @@ def test_a_part_of_a_response(run: Run, holder: Holder, tmp_path: Path) -> None:
     with BillingServer(lambda _: Fault.ACCEPTED_CUT) as server:
         server.cut = -5
         server.on_create = holder.hold
-        with pytest.raises(JournalUnusable, match="Another process is writing"):
+        with pytest.raises(StoreUnusable, match="Other processes are writing"):
             run(server, horses(2), concurrency=1, patience=0.1)
         assert (server.posts, left(tmp_path)) == (1, ["reply", "runner"])
         holder.close()
         report = run(server, None, concurrency=1)
-        assert report.counts == {State.AMBIGUOUS: 2}
+        assert report.counts == {Stage.AMBIGUOUS: 2}
         assert report.entries[0].candidate == server.accepted["horse 1"][0]
         assert (server.posts, server.doubles) == (2, [])
 
@@ -122,8 +122,8 @@ def test_nothing_can_be_written_any_more(
     def full(*_: Any) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(*moments.at("response written to its side file").place, full)
-    with pytest.raises(JournalUnusable) as raised:
+    monkeypatch.setattr(*moments.at("response kept").place, full)
+    with pytest.raises(StoreUnusable) as raised:
         run(server, horses(4), concurrency=2, patience=0.1)
     notes = " ".join(raised.value.__notes__)
     assert server.posts == 2
@@ -132,7 +132,7 @@ def test_nothing_can_be_written_any_more(
     holder.close()
     server.on_create = lambda _: None
     report = run(server, None)
-    assert report.counts == {State.AMBIGUOUS: 2, State.DOWNLOADED: 2}
+    assert report.counts == {Stage.AMBIGUOUS: 2, Stage.DOWNLOADED: 2}
     assert server.posts == 4
 
 
@@ -141,7 +141,7 @@ def test_a_side_file_that_cannot_be_read_stops_the_run(
 ) -> None:
     """A side file that may hold a paid id is not passed over: nothing is sent before it is read."""
     server.on_create = holder.hold
-    with pytest.raises(JournalUnusable):
+    with pytest.raises(StoreUnusable):
         run(server, horses(2), concurrency=1, patience=0.1)
     holder.close()
     server.on_create = lambda _: None
@@ -154,8 +154,8 @@ def test_a_side_file_that_cannot_be_read_stops_the_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", refused)
-        with pytest.raises(JournalUnusable, match="may hold the response to a paid request"):
+        with pytest.raises(StoreUnusable, match="may hold the response to a paid request"):
             run(server, None)
-    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner", "runner"])
-    assert run(server, None).counts == {State.DOWNLOADED: 2}
+    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner"])
+    assert run(server, None).counts == {Stage.DOWNLOADED: 2}
     assert (server.posts, server.doubles) == (2, [])

@@ -52,7 +52,7 @@ def test_a_database_that_vanishes(phase: str, lost: str, shared: SharedBatch) ->
     If the response to arming is lost, the create is not sent, and a person is asked about it. This
     may also happen to another create, which is arming while the first one is in the phase.
     """
-    done = in_a_namespace(sys.executable, "-m", "batch.namespaces", phase, lost, shared.url)
+    done = in_a_namespace(sys.executable, "-m", "batch.namespaces", phase, lost, str(shared.store))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["heard"] >= 1

@@ -10,7 +10,7 @@ import pytest
 
 import moments
 from muybridge import batch
-from muybridge.batch import JournalUnusable, SharedBatch, State
+from muybridge.batch import SharedBatch, Stage, StoreUnusable
 from muybridge_protocol.purchases import Budget
 from muybridge_protocol.service import Service
 
@@ -20,11 +20,11 @@ from .postgres_server import Postgres
 from .relay import Relay
 from .runner_process import horses
 
-connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+connecting = pytest.importorskip("muybridge.purchases.connecting")
 
 ITEMS = 4
 LOCKS: dict[str, tuple[bytes, dict[str, Any]]] = {
-    "budget": (b"muybridge_budgets", {"budget": Budget(creates=ITEMS)}),
+    "budget": (b"muybridge_spent", {"budget": Budget(creates=ITEMS)}),
     "rate": (b"muybridge_rates", {"rate": 100.0}),
 }
 _IN_A_TRANSACTION = """
@@ -47,6 +47,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"idle_in_transaction_session_timeout": "500ms", "lock_timeout": "10s"}
     known = getattr(connecting, "LIMITS", {})
     monkeypatch.setattr(*moments.constant("settings of a connection"), {**known, **limits})
+    begin = moments.constant("what begins a transaction")
+    quick = getattr(*begin).replace(b"'10s'", b"'500ms'").replace(b"'20s'", b"'10s'")
+    monkeypatch.setattr(*begin, quick)
 
 
 def once_it_locks(table: bytes, act: Callable[[], object]) -> Callable[[bytes], bytes]:
@@ -70,16 +73,16 @@ def test_a_machine_that_vanishes_holds_nobody_up(
     tmp_path: Path,
 ) -> None:
     """Its locks end with its transaction: those of the budget, of the rate and of its own row."""
-    with Relay(shared.url) as relay:
+    with Relay(str(shared.store)) as relay:
         relay.rewrite = once_it_locks(locked, relay.swallow)
         behind = SharedBatch(relay.address, shared.name)
         monkeypatch.setattr(*moments.constant("silence of a database"), 0.3)
-        with pytest.raises(JournalUnusable):
+        with pytest.raises(StoreUnusable):
             work(server, behind, out=tmp_path / "gone", lease=2, patience=0)
         assert server.posts == 0
         monkeypatch.setattr(*moments.constant("silence of a database"), 5.0)
         report = work(server, shared, lease=2, patience=5)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: ITEMS}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: ITEMS}, ())
     assert (server.posts, server.doubles) == (ITEMS, [])
 
 
@@ -97,12 +100,12 @@ def test_a_worker_whose_transaction_was_ended_goes_on(
             if waited[-2:] != [0, 0] and idle == 0:
                 return
 
-    with Relay(shared.url) as relay:
+    with Relay(str(shared.store)) as relay:
         relay.rewrite = once_it_locks(locked, pause)
         report = work(server, SharedBatch(relay.address, shared.name), lease=5)
     assert waited[0] == 1
     assert waited[-1] == 0, "the server ended it"
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: ITEMS}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: ITEMS}, ())
     assert (server.posts, server.doubles) == (ITEMS, [])
 
 

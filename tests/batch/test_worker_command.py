@@ -1,4 +1,4 @@
-"""The commands for a batch in a database: `batch submit`, `worker`, `batch status`, `resolve`."""
+"""The commands for a batch in a database: `batch submit`, `worker`, `batch status`, `decide`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import moments
-from muybridge.batch import SharedBatch, State
-from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.port import SharedJournal
+from muybridge.batch import SharedBatch
 from muybridge.cli.commands import muybridge
 from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
-from muybridge.testing.journal_conformance.any_journal import TOKEN
+from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.purchases import Choice, Outcome, State
+from muybridge_protocol.records.tasks import Task
 
+from .begun import LOST, bought, lost
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres
 from .runner_process import KEY, horses
@@ -34,7 +35,7 @@ def command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Comma
     """Run a command against the server; `URL` stands for the database, `FILE` for two horses."""
     file = tmp_path / "horses.jsonl"
     file.write_text("".join(f"{json.dumps(horse)}\n" for horse in horses(2)))
-    names = {"URL": shared.url, "FILE": str(file), "DIR": str(tmp_path / "out")}
+    names = {"URL": str(shared.store), "FILE": str(file), "DIR": str(tmp_path / "out")}
 
     def go(line: str, at: BillingServer = server) -> Result:
         words = [names.get(word, word) for word in line.split()]
@@ -44,16 +45,16 @@ def command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Comma
     return go
 
 
-WORKER = "worker --journal URL --batch horses --out DIR --poll-interval 0.01"
+WORKER = "worker --store URL --batch horses --out DIR --poll-interval 0.01"
 
 
 def test_from_file_to_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
     """A batch is submitted without a request, and a worker makes it, and says so by its code."""
-    done = command("batch submit FILE --journal URL --name horses")
+    done = command("batch submit FILE --store URL --name horses")
     assert (done.exit_code, done.stdout) == (0, "2 queued\n")
-    assert "to start a worker, on any machine: muybridge worker --journal" in done.stderr
+    assert "to start a worker, on any machine: muybridge worker --store" in done.stderr
     assert server.requests == 0
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     assert (done.exit_code, done.stdout) == (5, "2 queued\n")
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n"), done.stderr
@@ -67,16 +68,16 @@ def test_from_file_to_results(command: Command, server: BillingServer, tmp_path:
 def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the database is away, a worker says so once, and when it gives up."""
 
-    command("batch submit FILE --journal URL --name horses")
-    take = moments.at("item claimed", "postgres").value
-    failures = iter([JournalAway("The database is on holiday."), JournalAway("It is still away.")])
+    command("batch submit FILE --store URL --name horses")
+    take = moments.at("items taken").value
+    failures = iter([StoreAway("The database is on holiday."), StoreAway("It is still away.")])
 
     def taking(*arguments: Any, **more: Any) -> Any:
         if (failure := next(failures, None)) is not None:
             raise failure
         return take(*arguments, **more)
 
-    monkeypatch.setattr(*moments.at("item claimed", "postgres").place, taking)
+    monkeypatch.setattr(*moments.at("items taken").place, taking)
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n")
     (said,) = (line for line in done.stderr.splitlines() if "waits" in line)
@@ -86,22 +87,22 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
 def test_a_person_decides(command: Command) -> None:
     """What is ambiguous is listed, and decided about, by the name of the batch."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
-        assert command("batch submit FILE --journal URL --name horses", server).exit_code == 0
+        assert command("batch submit FILE --store URL --name horses", server).exit_code == 0
         done = command(WORKER, server)
         assert (done.exit_code, done.stdout) == (4, "2 ambiguous\n")
         assert "item 1 (h1) is ambiguous" in done.stderr
-        assert "muybridge batch resolve --journal URL horses ITEM" in done.stderr
+        assert "muybridge decide --store URL --batch horses ITEM" in done.stderr
         (task,) = server.accepted["horse 1"]
-        resuming = "muybridge worker --journal URL --batch horses"
-        done = command(f"batch resolve --journal URL horses h1 --adopt {task}", server)
+        resuming = "muybridge worker --store URL --batch horses"
+        done = command(f"decide --store URL --batch horses h1 --adopt {task}", server)
         assert (done.exit_code, done.stderr) == (
             0,
             f"item 1 (h1) is submitted now; to resume: {resuming}\n",
         )
-        done = command("batch resolve --journal URL horses h2 --resubmit --i-may-pay-twice", server)
+        done = command("decide --store URL --batch horses h2 --resubmit", server)
         assert done.exit_code == 2
-        assert "may still be under way: try again in" in done.stderr
-        assert command("batch resolve --journal URL horses h2 --abandon", server).exit_code == 0
+        assert "--i-may-pay-twice" in done.stderr
+        assert command("decide --store URL --batch horses h2 --abandon", server).exit_code == 0
         done = command(f"{WORKER} --json", server)
         summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         assert done.exit_code == 0
@@ -109,53 +110,37 @@ def test_a_person_decides(command: Command) -> None:
         assert (summary["items"], summary["strays"]) == ([], [])
 
 
-def _lost(journal: SharedJournal, attempt: int) -> None:
-    """Let the worker `one` arm the second item, and be declared dead before its response."""
-    entry = journal.entry(2)
-    if entry.state is State.AMBIGUOUS:
-        journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
-    taken = journal.take("one", creates=True)
-    assert taken is not None
-    journal.arm(taken, attempt, by="one", lasts=0)
-    journal.move(taken, State.ARMED, State.AMBIGUOUS, by="one", owner=None, reason="it was lost")
-
-
-@pytest.mark.parametrize(
-    ("after", "facts", "said"),
-    [
-        (State.SUBMITTED, {"token": TOKEN}, "It names task task-1, which you have probably paid"),
-        (State.ARMED, {"reply": b'{"id": "task-1"}'}, "It names task task-1, which you have prob"),
-        (State.ARMED, {"reply": b'{"i'}, "It names no task, so check your account."),
-        (State.REFUSED, {}, "That request created no task."),
-    ],
-)
+@pytest.mark.parametrize("state", [State.ACCEPTED, State.AMBIGUOUS, State.RELEASED])
 def test_a_stray_is_shown_with_what_to_do(
-    after: State, facts: dict[str, Any], said: str, command: Command, shared: SharedBatch
+    state: State, command: Command, shared: SharedBatch
 ) -> None:
-    """A late response is reported with its task's id, until the item has that very task."""
-    command("batch submit FILE --journal URL --name horses")
-    with shared.open() as journal:
-        journal.register("one")
-        assert journal.take("one", creates=True) is not None  # the first item
-        _lost(journal, 1)
-        _lost(journal, 2)
-        assert not journal.report_late(2, 1, after, by="one", **facts)
+    """A task that a late response names is reported, and belongs to no other request."""
+    command("batch submit FILE --store URL --name horses")
+    task = Task(id="task-1", family="imgb", submitted_at=5.0)
+    news = Outcome(state=state, task=task if state is State.ACCEPTED else None)
+    with shared.open() as found:
+        first = bought(found, 2, LOST)
+        found.store.decide(first.key, Choice.RESUBMIT)
+        lost(found, 2)
+        found.store.conclude(first.key, news)
+    if state is not State.ACCEPTED:
+        assert _late(command) == []
+        return
     (line,) = _late(command)
+    said = "It names task task-1, which you have probably paid for"
     assert line.startswith(
         f"item 2: a response arrived after you had decided about the item. {said}"
     )
-    if "task-1" in said:
-        assert "; to see it: muybridge get task-1; to use it for this item: muybridge" in line
-        adopt = line.rpartition("muybridge ")[2]
-        assert adopt == "batch resolve --journal URL horses 2 --adopt task-1"
-        assert command(adopt).exit_code == 0
-        assert _late(command) == []
-        done = command("batch status --journal URL horses --json")
-        assert json.loads(done.stdout)["strays"] == []
+    assert line.endswith("; to see it: muybridge get task-1")
+    (stray,) = json.loads(command("batch status --store URL horses --json").stdout)["strays"]
+    assert (stray["number"], stray["task_id"]) == (2, "task-1")
+    done = command("decide --store URL --batch horses 2 --adopt task-1")
+    assert done.exit_code == 2
+    assert "already has task task-1" in done.stderr
 
 
 def _late(command: Command) -> list[str]:
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     return [line for line in done.stderr.splitlines() if "a response arrived" in line]
 
 
@@ -184,34 +169,34 @@ def test_the_page(
 
 def test_a_rate(command: Command, server: BillingServer) -> None:
     """A rate may be set and lifted with the batch, and must be above 0."""
-    done = command("batch submit FILE --journal URL --name horses --rate 200.5")
+    done = command("batch submit FILE --store URL --name horses --rate 200.5")
     assert (done.exit_code, done.stdout) == (0, "2 queued\n")
     assert command(WORKER).exit_code == 0
-    assert command("batch submit FILE --journal URL --name horses --rate inf").exit_code == 0
-    done = command("batch submit FILE --journal URL --name horses --rate 0")
+    assert command("batch submit FILE --store URL --name horses --rate inf").exit_code == 0
+    done = command("batch submit FILE --store URL --name horses --rate 0")
     assert done.exit_code == 2
     assert (server.posts, server.doubles) == (2, [])
 
 
 def test_a_budget(command: Command, server: BillingServer) -> None:
     """A worker ends with 3 when the budget is used up, and status shows how much is spent."""
-    done = command("batch submit FILE --journal URL --name horses --max-creates 1")
+    done = command("batch submit FILE --store URL --name horses --max-creates 1")
     assert done.exit_code == 0, done.output
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
     assert "stopped: " in done.stderr
     assert "none of the limit of 1 create is left" in done.stderr
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     assert "the limit of 1 create: 1 spent" in done.stderr
-    done = command("batch status --journal URL horses --json")
+    done = command("batch status --store URL horses --json")
     (limit,) = json.loads(done.stdout)["budgets"]
     assert limit == {"limit": "creates", "per": None, "most": "1", "spent": "1"}
-    done = command("batch submit FILE --journal URL --name horses --max-creates some")
+    done = command("batch submit FILE --store URL --name horses --max-creates some")
     assert done.exit_code == 2
-    done = command("batch submit FILE --journal URL --name horses --max-cost 7")
+    done = command("batch submit FILE --store URL --name horses --max-cost 7")
     assert done.exit_code == 2
     assert "item 2: cost: " in done.stderr
-    assert command("batch submit FILE --journal URL --name horses --max-creates 2").exit_code == 0
+    assert command("batch submit FILE --store URL --name horses --max-creates 2").exit_code == 0
     assert command(WORKER).exit_code == 0
     assert server.posts == 2
 
@@ -227,7 +212,7 @@ def test_a_budget_of_the_client(
     """A worker ends with 3 when a budget of its client is used up, too, and says what to do."""
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "store.sqlite3"))
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
-    submit = f"batch submit FILE --journal URL --name horses{of_the_batch}"
+    submit = f"batch submit FILE --store URL --name horses{of_the_batch}"
     assert command(submit).exit_code == 0
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
@@ -243,51 +228,51 @@ def test_a_budget_of_the_client(
 def test_a_place_for_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
     """Workers without `--out` use the batch's place, and another one is refused with 2."""
     out = tmp_path / "out"
-    submit = "batch submit FILE --journal URL --name horses --out"
+    submit = "batch submit FILE --store URL --name horses --out"
     done = command(f"{submit} pictures")
     assert (done.exit_code, "give --out as s3://BUCKET/PREFIX" in done.stderr) == (2, True)
     done = command(f"{submit} DIR")
     assert done.exit_code == 0
-    assert done.stderr.endswith("muybridge worker --journal URL --batch horses\n")
-    done = command("worker --journal URL --batch horses --out elsewhere")
+    assert done.stderr.endswith("muybridge worker --store URL --batch horses\n")
+    done = command("worker --store URL --batch horses --out elsewhere")
     assert (done.exit_code, server.requests) == (2, 0)
     assert f"The results of this batch go to {out}, and this worker was given" in done.stderr
     assert "Omit --out" in done.stderr
-    done = command("batch status --journal URL horses")
+    done = command("batch status --store URL horses")
     assert (done.stdout, done.stderr) == ("2 queued\n", f"results go to {out}\n")
-    done = command("worker --journal URL --batch horses --poll-interval 0.01")
+    done = command("worker --store URL --batch horses --poll-interval 0.01")
     assert (done.exit_code, done.stdout) == (0, "2 downloaded\n"), done.stderr
     assert {path.name for path in out.glob("*.png")} == {"h1.png", "h2.png"}
-    done = command("batch status --journal URL horses --json")
+    done = command("batch status --store URL horses --json")
     assert json.loads(done.stdout)["out"] == str(out)
 
 
 def test_another_file(command: Command, tmp_path: Path) -> None:
     """Items that differ from the batch's, or are missing, are refused with what to do instead."""
-    assert command("batch submit FILE --journal URL --name horses").exit_code == 0
+    assert command("batch submit FILE --store URL --name horses").exit_code == 0
     (tmp_path / "fewer.jsonl").write_text(json.dumps(horses(1)[0]))
     (tmp_path / "other.jsonl").write_text(json.dumps({**horses(1)[0], "prompt": "A mule"}))
     for file, said in (("fewer", "has 2 items (got 1)"), ("other", "differs from")):
-        done = command(f"batch submit {tmp_path / file}.jsonl --journal URL --name horses")
+        done = command(f"batch submit {tmp_path / file}.jsonl --store URL --name horses")
         assert done.exit_code == 2
         assert said in done.stderr
-        assert "use another name, or submit the same items as before" in done.stderr
+        assert "submit the same items as before, with new ones at the end" in done.stderr
         assert "folder" not in done.stderr
 
 
 def test_a_place_is_needed(command: Command, server: BillingServer) -> None:
     """A worker that nobody has told where results go ends with 2, and sends nothing."""
-    assert command("batch submit FILE --journal URL --name horses").exit_code == 0
-    done = command("worker --journal URL --batch horses")
+    assert command("batch submit FILE --store URL --name horses").exit_code == 0
+    done = command("worker --store URL --batch horses")
     assert (done.exit_code, server.requests) == (2, 0)
     assert "give --out, or submit the batch again" in done.stderr
 
 
 def test_json(command: Command) -> None:
     """Programs read the same as JSON."""
-    done = command("batch submit FILE --journal URL --name horses --json")
+    done = command("batch submit FILE --store URL --name horses --json")
     assert json.loads(done.stdout) == {"ok": True, "counts": {"queued": 2}}
-    done = command("batch status --journal URL horses --json")
+    done = command("batch status --store URL horses --json")
     assert json.loads(done.stdout) == {
         "event": "summary",
         "ok": False,
@@ -301,17 +286,31 @@ def test_json(command: Command) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("batch status --journal URL mules", "There is no batch 'mules'"),
-        ("batch status --journal nonsense horses", "not the address of a database"),
-        (WORKER, "There is no batch 'horses'"),
+        ("batch status --store URL mules", "There is no batch mules"),
+        ("batch status --store nonsense horses", "There is no batch horses in"),
+        (WORKER, "There is no batch horses"),
+        ("batch status --store postgresql://127.0.0.1:1/studio horses", "postgresql://127.0.0.1/"),
     ],
 )
-def test_an_unusable_journal(line: str, said: str, command: Command, server: BillingServer) -> None:
-    """A batch that is not there, and a database that cannot be used, end with 6."""
+def test_an_unusable_store(
+    line: str,
+    said: str,
+    command: Command,
+    server: BillingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A batch that is not there, and a database that cannot be used, end with 6.
+
+    Nothing is made in their place.
+    """
+    monkeypatch.chdir(tmp_path)
+    before = {*tmp_path.iterdir()}
     done = command(line)
     assert done.exit_code == 6, done.output
     assert said in done.stderr
     assert server.requests == 0
+    assert {*tmp_path.iterdir()} == before
 
 
 def test_the_unit() -> None:

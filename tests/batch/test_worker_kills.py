@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from muybridge import batch
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from processes import Nursery
 
 from .billing import BillingServer, Fault, at_random
 from .fixtures import submit
+from .postgres_server import Postgres
 from .shared_audit import Audit
+from .test_workers import expire
 from .worker_process import STEPS
 
 if sys.platform == "win32":
@@ -64,7 +66,7 @@ def rampage(
         def machine(number: int) -> None:
             source = random.Random(seed * 10 + number)  # noqa: S311  moments to die, not secrets
             place = str(folder / str(number))
-            order: dict[str, Any] = {"database": shared.url, "folder": place, "naive": naive}
+            order: dict[str, Any] = {"database": str(shared.store), "folder": place, "naive": naive}
             left, code = kills, 5
             while code != 0:
                 moment = source.uniform(0.1, 0.6) if left else None
@@ -115,11 +117,11 @@ def test_the_harness_has_teeth(
     assert audit.doubles
 
 
-IN_FLIGHT = {"after: item armed", "before: sending", "after: sending", "before: response held"}
+IN_FLIGHT = {"after: purchase armed", "before: sending", "after: sending", "before: response kept"}
 """The steps at which nobody can know whether the create was accepted."""
 
 
-SAMPLE = IN_FLIGHT | {"after: item claimed", "after: response kept", "before: journal released"}
+SAMPLE = IN_FLIGHT | {"after: items taken", "after: response kept", "before: items released"}
 
 
 @pytest.mark.parametrize(
@@ -138,13 +140,18 @@ def test_killed_at(
 ) -> None:
     """Killed at any step, a worker leaves its items to the next; only creates are ambiguous."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": shared.url, "folder": str(tmp_path), "creates": 1}
+    order = {
+        "url": server.url,
+        "database": str(shared.store),
+        "folder": str(tmp_path),
+        "creates": 1,
+    }
     assert machines[0].run(**order, kill_at=step) == -9
     assert machines[0].run(**order) == 0
     audit = Audit.of(server, shared)
     assert (audit.doubles, audit.wrong) == ([], [])
     assert audit.interrupted == (step in IN_FLIGHT)
-    assert audit.states[State.DOWNLOADED] == 1 - audit.interrupted
+    assert audit.states[Stage.DOWNLOADED] == 1 - audit.interrupted
 
 
 def _wait_until_paused(process: int) -> None:
@@ -158,29 +165,40 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what 
 
 @on_linux
 def test_paused_between_arming_and_sending(
-    machines: list[Nursery], server: BillingServer, shared: SharedBatch, tmp_path: Path
+    machines: list[Nursery],
+    server: BillingServer,
+    shared: SharedBatch,
+    postgres: Postgres,
+    tmp_path: Path,
 ) -> None:
     """A worker that wakes up after its lease has run out sends nothing, and its item is free."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": shared.url, "creates": 1}
-    paused = machines[0].start(**order, folder=str(tmp_path / "a"), pause_at="after: item armed")
+    order = {"url": server.url, "database": str(shared.store), "creates": 1}
+    paused = machines[0].start(
+        **order, folder=str(tmp_path / "a"), pause_at="after: purchase armed"
+    )
     _wait_until_paused(paused)
+    expire(postgres, shared)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
-    assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+    assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
     assert server.posts == 0
     os.kill(paused, signal.SIGCONT)
     assert machines[0].wait() == 0
-    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 1}
+    assert batch.shared_status(shared).counts == {Stage.DOWNLOADED: 1}
     assert (server.posts, server.doubles) == (1, [])
 
 
 @on_linux
 def test_paused_while_a_create_is_under_way(
-    machines: list[Nursery], server: BillingServer, shared: SharedBatch, tmp_path: Path
+    machines: list[Nursery],
+    server: BillingServer,
+    shared: SharedBatch,
+    postgres: Postgres,
+    tmp_path: Path,
 ) -> None:
     """A worker that was declared dead reports the id of its create when it wakes up."""
     submit(server, shared, 1)
-    order = {"url": server.url, "database": shared.url, "creates": 1}
+    order = {"url": server.url, "database": str(shared.store), "creates": 1}
     started = threading.Event()
     process: list[int] = []
 
@@ -193,10 +211,11 @@ def test_paused_while_a_create_is_under_way(
     process.append(machines[0].start(**order, folder=str(tmp_path / "a")))
     started.set()
     _wait_until_paused(process[0])
+    expire(postgres, shared)
     assert machines[1].run(**order, folder=str(tmp_path / "b")) == 0
-    assert batch.shared_status(shared).counts == {State.AMBIGUOUS: 1}
+    assert batch.shared_status(shared).counts == {Stage.AMBIGUOUS: 1}
     os.kill(process[0], signal.SIGCONT)
     assert machines[0].wait() == 0
     report = batch.shared_status(shared)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])

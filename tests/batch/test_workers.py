@@ -13,21 +13,21 @@ import pytest
 import moments
 from muybridge import Client, batch
 from muybridge.batch import (
-    JournalMissing,
+    BatchMissing,
     SharedBatch,
     SharedReport,
-    State,
+    Stage,
     WrongPlace,
     WrongService,
 )
-from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.recovery import UNKNOWN_END
+from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases import Budget, Measure
 from muybridge.purchases import State as Bought
+from muybridge.purchases.errors import StoreAway
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.fleet import Fleet
+from muybridge_protocol.purchases import Order, Outcome
 from muybridge_protocol.service import Service
-from stores import purchases_at
 
 from .billing import BillingServer, Fault, at_random
 from .conftest import Work
@@ -39,26 +39,33 @@ from .test_runs import faults
 
 def expire(postgres: Postgres, shared: SharedBatch) -> None:
     """Let the lease of every worker run out, and pretend that no request is under way."""
-    postgres.execute(
-        "UPDATE muybridge_workers SET lease_until = clock_timestamp() - interval '1 ms'",
-        url=shared.url,
-    )
+    url = str(shared.store)
+    postgres.execute("UPDATE muybridge_owners SET lease_until = 0", url=url)
+    postgres.execute("UPDATE muybridge_purchases SET sending_until = 0", url=url)
+
+
+def declare_dead(postgres: Postgres, shared: SharedBatch) -> Stage:
+    """Let every worker be dead, as far as others can tell, and return the first item's stage."""
+    expire(postgres, shared)
+    with shared.open() as found:
+        found.recover()
+        return found.entry(1).state
 
 
 def test_a_worker_finishes_the_batch(
     work: Work, server: BillingServer, shared: SharedBatch, tmp_path: Path
 ) -> None:
     """A worker takes turns until nothing is left, and saves every result."""
-    assert submit(server, shared, 6).counts == {State.QUEUED: 6}
+    assert submit(server, shared, 6).counts == {Stage.QUEUED: 6}
     report = work(server, shared)
-    assert (report.counts, report.done, report.stopped) == ({State.DOWNLOADED: 6}, True, "")
+    assert (report.counts, report.done, report.stopped) == ({Stage.DOWNLOADED: 6}, True, "")
     assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == [
         f"h{number}.png" for number in range(1, 7)
     ]
     assert (server.posts, server.doubles) == (6, [])
-    with shared.open() as journal:
-        assert not list((tmp_path / "out" / f"journal-{journal.id}").glob("reply-*"))
-        assert journal.owners() == []
+    with shared.open() as found:
+        assert not list((tmp_path / "out" / f"batch-{found.number:x}").glob("reply-*"))
+        assert found.owners() == []
 
 
 def test_two_workers_share_the_items(
@@ -77,7 +84,7 @@ def test_two_workers_share_the_items(
         thread.start()
     for thread in threads:
         thread.join()
-    assert [report.counts for report in reports] == [{State.DOWNLOADED: 12}] * 2
+    assert [report.counts for report in reports] == [{Stage.DOWNLOADED: 12}] * 2
     assert (server.posts, server.doubles) == (12, [])
 
 
@@ -91,7 +98,7 @@ def test_creates_are_limited_apart_from_tasks(
     def look(_: str) -> None:
         with shared.open() as journal:
             counts = journal.counts()
-            under_way.append(counts.get(State.ARMED, 0) + counts.get(State.CLAIMED, 0))
+            under_way.append(counts.get(Stage.ARMED, 0) + counts.get(Stage.CLAIMED, 0))
 
     server.on_create = look
     assert work(server, shared, creates=2, concurrency=8).done
@@ -103,26 +110,12 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
         submit(server, shared, 2)
         report = work(server, shared)
-        assert report.counts == {State.AMBIGUOUS: 2}
+        assert report.counts == {Stage.AMBIGUOUS: 2}
         assert [entry.number for entry in report.ambiguous] == [1, 2]
         assert server.posts == 2
-        with pytest.raises(batch.CannotResolve, match="may still be under way"):
-            batch.resubmit(shared, "h1", i_may_pay_twice=True)
-        assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
-        assert batch.abandon(shared, "h2").state is State.ABANDONED
-        assert work(server, shared).counts == {State.ABANDONED: 1, State.DOWNLOADED: 1}
-
-
-def test_a_refused_decision_changes_nothing(work: Work, shared: SharedBatch, store: str) -> None:
-    """While a create may be under way, `resubmit` does not release it in the store either."""
-    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
-        submit(server, shared, 1)
-        work(server, shared)
-        with pytest.raises(batch.CannotResolve, match="may still be under way"):
-            batch.resubmit(shared, "h1", i_may_pay_twice=True)
-        assert [one.state for one in purchases_at(store)] == [Bought.AMBIGUOUS]
-        assert work(server, shared).counts == {State.AMBIGUOUS: 1}
-        assert server.posts == 1
+        assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is Stage.SUBMITTED
+        assert batch.abandon(shared, "h2").state is Stage.ABANDONED
+        assert work(server, shared).counts == {Stage.ABANDONED: 1, Stage.DOWNLOADED: 1}
 
 
 def test_workers_share_a_rate(
@@ -131,21 +124,21 @@ def test_workers_share_a_rate(
     """Each request of a worker has a permit of the journal, and a 429 pauses all workers."""
 
     permits: list[int] = []
-    acquire = moments.at("permits taken", "postgres").value
+    acquire = moments.at("permits taken").value
 
-    def counting(journal: Any, wanted: int) -> Any:
-        given = acquire(journal, wanted)
+    def counting(store: Any, service: str, wanted: int) -> Any:
+        given = acquire(store, service, wanted)
         permits.append(given.count)
         return given
 
-    monkeypatch.setattr(*moments.at("permits taken", "postgres").place, counting)
+    monkeypatch.setattr(*moments.at("permits taken").place, counting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         batch.submit(shared, horses(2), Service(base_url=server.url), rate=500)
         report = work(server, shared, creates=1)
         downloads = 2
         assert sum(permits) >= server.requests - downloads
         assert len(permits) < server.requests - downloads
-    assert (report.counts, server.posts, server.doubles) == ({State.DOWNLOADED: 2}, 3, [])
+    assert (report.counts, server.posts, server.doubles) == ({Stage.DOWNLOADED: 2}, 3, [])
 
 
 def test_a_budget_holds_for_all_workers(
@@ -155,14 +148,14 @@ def test_a_budget_holds_for_all_workers(
     service = Service(base_url=server.url)
     batch.submit(shared, horses(4), service, budget=Budget(creates=3))
     report = work(server, shared, creates=2)
-    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 3}
+    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 3}
     assert "it needs 1 create, and none of the limit of 3 creates is left" in report.stopped
     assert report.budget is not None
     assert report.budget.spent[Measure.CREATES] == 3
     assert work(server, shared).counts == report.counts
     assert server.posts == 3
     batch.submit(shared, horses(5), service, budget=Budget(creates=5))
-    assert work(server, shared).counts == {State.DOWNLOADED: 5}
+    assert work(server, shared).counts == {Stage.DOWNLOADED: 5}
     assert (server.posts, server.doubles) == (5, [])
 
 
@@ -185,17 +178,17 @@ def test_workers_race_for_a_budget(shared: SharedBatch, tmp_path: Path) -> None:
         report = batch.shared_status(shared)
         assert report.budget is not None
         assert report.budget.spent[Measure.CREATES] == 9
-        assert report.counts[State.DOWNLOADED] + report.counts[State.AMBIGUOUS] == 9
+        assert report.counts[Stage.DOWNLOADED] + report.counts[Stage.AMBIGUOUS] == 9
         assert sum(map(len, server.accepted.values())) <= 9
         assert server.doubles == []
 
 
 def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: SharedBatch) -> None:
-    """A limit on cost needs a price for each item, and what was not counted is not limited."""
+    """A limit on cost needs a price for each item."""
     service = Service(base_url=server.url)
     with pytest.raises(batch.InvalidBatch, match="item 2: cost: the limit of 5 in cost cannot be"):
         batch.submit(shared, horses(2), service, budget=Budget(cost=5))
-    with pytest.raises(JournalMissing):
+    with pytest.raises(BatchMissing):
         batch.shared_status(shared)
     with pytest.raises(ValueError, match="leave `per` out"):
         batch.submit(shared, horses(2), service, budget=Budget(creates=5, per="day"))
@@ -207,11 +200,12 @@ def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: Shared
     batch.submit(shared, horses(2), service, budget=Budget(cost="0.7"), prices=prices)
     use = batch.submit(shared, horses(3), service, budget=Budget(creates=9)).budget
     assert use is not None
-    assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=9), 0)
-    unlimited = SharedBatch(shared.url, "mules")
-    batch.submit(unlimited, horses(1), service)
-    with pytest.raises(batch.InvalidBatch, match="it was begun without a budget"):
-        batch.submit(unlimited, horses(1), service, budget=Budget(creates=1))
+    assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=9, cost="0.7"), 0)
+    unlimited = SharedBatch(str(shared.store), "mules")
+    assert batch.submit(unlimited, horses(1), service).budget is None
+    later = batch.submit(unlimited, horses(1), service, budget=Budget(creates=1)).budget
+    assert later is not None
+    assert later.budget == Budget(creates=1)
 
 
 def test_a_429_pauses_all_workers(
@@ -220,13 +214,13 @@ def test_a_429_pauses_all_workers(
     """A worker that is asked to slow down tells the journal, with or without a rate."""
 
     pauses: list[float] = []
-    throttle = moments.at("rate paused", "postgres").value
+    throttle = moments.at("rate paused").value
 
-    def noting(journal: Any, seconds: float) -> None:
+    def noting(store: Any, service: str, seconds: float) -> None:
         pauses.append(seconds)
-        throttle(journal, seconds)
+        throttle(store, service, seconds)
 
-    monkeypatch.setattr(*moments.at("rate paused", "postgres").place, noting)
+    monkeypatch.setattr(*moments.at("rate paused").place, noting)
     with BillingServer(faults(Fault.THROTTLED)) as server:
         submit(server, shared, 1)
         assert work(server, shared).done
@@ -242,23 +236,11 @@ def test_a_late_response_belongs_to_its_item(
 ) -> None:
     """A worker that is declared dead while its create is under way still records the id."""
     submit(server, shared, 1)
-    states: list[State] = []
-
-    def declare_dead(_: str) -> None:
-        with shared.open() as journal:
-            (owner,) = journal.owners()
-            expire(postgres, shared)
-            assert journal.bury(owner, ended=False)
-            entry = journal.entry(1)
-            journal.move(
-                entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None, reason=UNKNOWN_END
-            )
-            states.append(journal.entry(1).state)
-
-    server.on_create = declare_dead
+    states: list[Stage] = []
+    server.on_create = lambda _: states.append(declare_dead(postgres, shared))
     report = work(server, shared)
-    assert states == [State.AMBIGUOUS]
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert states == [Stage.AMBIGUOUS]
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
 
 
@@ -271,29 +253,46 @@ def test_names_that_cannot_be_shown(server: BillingServer, shared: SharedBatch, 
 
 def test_the_longest_name(server: BillingServer, shared: SharedBatch) -> None:
     """A batch may have a name of 200 characters."""
-    assert submit(server, attrs.evolve(shared, name="ß" * 200), 1).counts == {State.QUEUED: 1}
+    assert submit(server, attrs.evolve(shared, name="ß" * 200), 1).counts == {Stage.QUEUED: 1}
 
 
 def test_a_late_response_that_nobody_waits_for_is_kept(
-    work: Work, server: BillingServer, shared: SharedBatch
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
 ) -> None:
-    """If a person has abandoned the item meanwhile, the id is a stray, and it is not lost."""
+    """If a person has resubmitted the item meanwhile, the id is a stray, and it is not lost."""
     submit(server, shared, 1)
 
-    def declare_dead(_: str) -> None:
-        with shared.open() as journal:
-            (owner,) = journal.owners()
-            journal.bury(owner, ended=True)
-            entry = journal.entry(1)
-            journal.move(entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None)
+    def decide(_: str) -> None:
+        if server.posts == 1:
+            declare_dead(postgres, shared)
+            batch.resubmit(shared, 1, i_may_pay_twice=True)
+            with shared.open() as found:  # another worker has sent it again
+                order = Order(account="a", amounts=amounts_of_item(found.item(1), None))
+                found.store.arm(order, key="again", item=(found.number, 1))
+                found.store.conclude("again", Outcome(state=Bought.AMBIGUOUS, reason="lost"))
+
+    server.on_create = decide
+    report = work(server, shared)
+    assert report.counts == {Stage.AMBIGUOUS: 1}
+    (stray,) = report.strays
+    assert (stray.number, stray.state) == (1, Bought.ACCEPTED)
+    assert server.accepted["horse 1"] == [stray.task]
+
+
+def test_a_late_response_to_what_was_abandoned(
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """If a person has abandoned the item meanwhile, it goes on: it is paid for after all."""
+    submit(server, shared, 1)
+
+    def abandon(_: str) -> None:
+        declare_dead(postgres, shared)
         batch.abandon(shared, 1)
 
-    server.on_create = declare_dead
+    server.on_create = abandon
     report = work(server, shared)
-    assert report.counts == {State.ABANDONED: 1}
-    (stray,) = report.strays
-    assert (stray.number, stray.attempt, stray.state) == (1, 1, State.SUBMITTED)
-    assert server.accepted["horse 1"] == [stray.task_id]
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
+    assert (server.posts, server.doubles) == (1, [])
 
 
 def test_a_worker_that_was_paused_does_not_send(
@@ -302,47 +301,43 @@ def test_a_worker_that_was_paused_does_not_send(
     """A create that was armed too long ago is armed anew, and sent once."""
     submit(server, shared, 1)
     times = iter([0.0, 5.1])  # armed, and about to send; then the clock stands still
-    monkeypatch.setattr(*moments.at("item about to be sent").place, lambda: next(times, 7.0))
+    monkeypatch.setattr(*moments.at("purchase about to be sent").place, lambda: next(times, 7.0))
     report = work(server, shared)
-    assert report.counts == {State.DOWNLOADED: 1}
-    assert report.entries[0].attempt == 2
+    assert report.counts == {Stage.DOWNLOADED: 1}
+    with shared.open() as found:
+        assert [one.state for one in found.purchases(1)] == [Bought.RELEASED, Bought.ACCEPTED]
     assert (server.posts, server.doubles) == (1, [])
 
 
-@pytest.mark.parametrize("method", ["move", "report_late"])
+@pytest.mark.parametrize("is_dead", [False, True], ids=["alive", "declared dead"])
 def test_a_response_waits_on_the_disk_while_the_database_is_away(
-    method: str,
     work: Work,
     server: BillingServer,
     shared: SharedBatch,
+    postgres: Postgres,
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_dead: bool,
 ) -> None:
     """The id of a create that is accepted while the database is away is recorded afterwards."""
-    from muybridge.batch.postgres import PostgresJournal
-
     submit(server, shared, 1)
-    original = getattr(PostgresJournal, method)
-    failed: list[State] = []
+    concluded = moments.at("verdict recorded")
+    original = concluded.value
+    failed: list[Stage] = []
 
-    def away(journal: Any, *arguments: Any, **facts: Any) -> Any:
-        if "reply" in facts and facts["reply"] is not None and not failed:
-            failed.append(journal.entry(1).state)
-            raise JournalAway("the database is away")
-        return original(journal, *arguments, **facts)
+    def away(store: Any, *arguments: Any) -> Any:
+        if not failed:
+            with shared.open() as found:
+                failed.append(found.entry(1).state)
+            raise StoreAway("the database is away")
+        return original(store, *arguments)
 
-    def declare_dead(_: str) -> None:
-        with shared.open() as journal:
-            (owner,) = journal.owners()
-            journal.bury(owner, ended=True)
-            entry = journal.entry(1)
-            journal.move(entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None)
-
-    if method == "report_late":
-        server.on_create = declare_dead
-    monkeypatch.setattr(PostgresJournal, method, away)
+    if is_dead:
+        server.on_create = lambda _: declare_dead(postgres, shared)
+    monkeypatch.setattr(*concluded.place, away)
     report = work(server, shared)
-    assert failed == [State.ARMED if method == "move" else State.AMBIGUOUS]
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert failed == [Stage.AMBIGUOUS if is_dead else Stage.ARMED]
+    assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
 
 
@@ -350,7 +345,7 @@ def test_another_batch_or_service_is_refused(
     work: Work, server: BillingServer, shared: SharedBatch
 ) -> None:
     """A worker sends nothing for a batch that is not there, or whose tasks are elsewhere."""
-    with pytest.raises(JournalMissing):
+    with pytest.raises(BatchMissing):
         work(server, shared)
     batch.submit(shared, horses(1), Service(base_url="https://service.test"))
     with pytest.raises(WrongService, match=r"begun at https://service\.test"):
@@ -363,11 +358,11 @@ def test_another_batch_or_service_is_refused(
 def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
     """Submitting again adds what is new, and refuses what differs."""
     submit(server, shared, 2)
-    assert submit(server, shared, 3).counts == {State.QUEUED: 3}
-    assert submit(server, shared, 3).counts == {State.QUEUED: 3}
+    assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
+    assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.submit(shared, horses(3, first=2), Service(base_url=server.url))
-    with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); use another name"):
+    with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); submit the same"):
         submit(server, shared, 2)
     assert [entry.name for entry in batch.shared_status(shared).entries] == ["h1", "h2", "h3"]
 
@@ -407,15 +402,15 @@ def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, wo
     """When its time is over, a worker gives back what is under way, and another one finishes it."""
     submit(server, shared, 3)
     server.status = "processing"
-    counts = dict[State, int]()
+    counts = dict[Stage, int]()
     for _ in range(100):  # on a busy machine, the time may be over before anything is sent
-        if counts != {State.SUBMITTED: 3}:
+        if counts != {Stage.SUBMITTED: 3}:
             counts = work(server, shared, seconds=0.3).counts
-    assert counts == {State.SUBMITTED: 3}
+    assert counts == {Stage.SUBMITTED: 3}
     with shared.open() as journal:
         assert journal.owners() == []
     server.status = "completed"
-    assert work(server, shared, seconds=60).counts == {State.DOWNLOADED: 3}
+    assert work(server, shared, seconds=60).counts == {Stage.DOWNLOADED: 3}
     assert server.posts == 3
 
 
@@ -431,7 +426,7 @@ def test_what_falls_due_between_two_looks_at_the_clock(
         return wanted(fleet, now) if next(looks) % 2 else 0
 
     monkeypatch.setattr(*moments.at("permits wanted").place, too_early)
-    assert work(server, shared, creates=1, concurrency=1).counts == {State.DOWNLOADED: 2}
+    assert work(server, shared, creates=1, concurrency=1).counts == {Stage.DOWNLOADED: 2}
     assert server.posts == 2
 
 
@@ -439,7 +434,7 @@ def test_a_poll_writes_nothing(
     work: Work, server: BillingServer, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often a task is polled, a worker writes the same to the database."""
-    from muybridge.batch.postgres.connecting import Connection
+    from muybridge.purchases.connecting import Connection
 
     execute = Connection.execute
     writes: list[bytes] = []
@@ -462,7 +457,7 @@ def test_a_poll_writes_nothing(
         submit(server, shared, 1)
         server.on_query = look
         writes.clear()
-        assert work(server, shared).counts == {State.DOWNLOADED: 1}
+        assert work(server, shared).counts == {Stage.DOWNLOADED: 1}
         return len(writes)
 
     assert written(polls=30) == written(polls=1) > 0

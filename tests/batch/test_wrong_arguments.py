@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from muybridge import AsyncClient, Client, ImgaRequest, Result, Task, batch
-from muybridge.batch import InvalidBatch, JournalUnusable, SharedBatch, WrongPlace
+from muybridge.batch import InvalidBatch, SharedBatch, StoreUnusable, WrongPlace
 from muybridge.testing import AsyncFakeTransport, FakeTransport
 from muybridge_protocol.service import Service
 
@@ -30,7 +30,7 @@ VALUES: dict[str, Callable[[], object]] = {
     "list": lambda: ["horse.png"],
     "none": lambda: None,
 }
-ERRORS = (TypeError, ValueError, InvalidBatch, JournalUnusable, WrongPlace, FileNotFoundError)
+ERRORS = (TypeError, ValueError, InvalidBatch, StoreUnusable, WrongPlace, FileNotFoundError)
 SHARED = SharedBatch("postgresql://127.0.0.1:1/studio?connect_timeout=1", "horses")
 NUMBER = "must be a (whole )?number"
 OPTIONS = {
@@ -172,7 +172,8 @@ def test_shared_batches(client: Client) -> None:
     check(lambda value: batch.work(client, value, "out"), line)
     check(batch.shared_status, line)
     check(lambda value: batch.submit(value, [REQUEST], service), line)
-    check(lambda value: SharedBatch(value, "horses"), "url must be a string, such as", "name")
+    line = "store must be a store, or its place, such as 'postgresql://"
+    check(lambda value: SharedBatch(value, "horses"), line, "name path")
     line = r"service must be the service of a client, not .*: write client\.service"
     check(lambda value: batch.submit(SHARED, [REQUEST], value), line)
     for name, told in (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import moments
-from batch.runner_process import KEY, die
+from batch.runner_process import KEY, die, retry_like_others_do
 from processes import serve
 
 LEASE = 1.0
@@ -40,11 +39,11 @@ def work(
     from muybridge import Client, batch
 
     if kill_at is not None:
-        moments.strike_at(kill_at, "postgres", die)
+        moments.strike_at(kill_at, "requests", die)
     if pause_at is not None:
-        moments.strike_at(pause_at, "postgres", _pausing())
+        moments.strike_at(pause_at, "requests", _pausing())
     if naive:
-        _retry_like_others_do()
+        retry_like_others_do()
     if kill_after is not None:
         timer = threading.Timer(kill_after, die)
         timer.daemon = True
@@ -53,22 +52,6 @@ def work(
     with Client(KEY, url, poll_interval=0.005) as client:
         report = batch.work(client, shared, folder, creates=creates, concurrency=8, lease=LEASE)
     return 5 if report.stopped else 0
-
-
-def _retry_like_others_do() -> None:
-    """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.batch.journal_entries import State
-    from muybridge.batch.postgres import PostgresJournal
-
-    move = PostgresJournal.move
-
-    def retrying(self: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
-        if after is State.AMBIGUOUS:
-            after = State.QUEUED
-            facts |= {"owner": None, "reply_status": None, "reply": None}
-        move(self, entry, before, after, **facts)
-
-    PostgresJournal.move = retrying  # type: ignore[method-assign]  # that is the fault
 
 
 def _pausing() -> Callable[[], None]:
@@ -84,15 +67,15 @@ def _pausing() -> Callable[[], None]:
 
 STEPS = moments.steps(
     "worker registered",
-    "item claimed",
-    "item armed",
+    "items taken",
+    "purchase armed",
     "sending",
-    "response held",
     "response kept",
-    "item concluded",
-    "completion recorded",
+    "verdict recorded",
+    "side file emptied",
+    "piece saved",
     "download recorded",
-    "journal released",
+    "items released",
 )
 """The steps at which a worker dies."""
 
@@ -101,7 +84,7 @@ if __name__ == "__main__":
     serve(
         work,
         "muybridge.batch",
-        "muybridge.batch.postgres",
+        "muybridge.purchases.postgres",
         "muybridge.wire.requests_transport",
         "muybridge_protocol.families.imgb",
     )

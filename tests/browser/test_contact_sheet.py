@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -9,10 +10,10 @@ import pytest
 from PIL import Image
 from selenium.webdriver.common.by import By
 
+from batch.begun import begun
 from muybridge import batch
-from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.results.sheet.thumbnails import make_thumbnail
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.purchases.store import NewItem
 
 from .window import Window
 
@@ -28,13 +29,17 @@ def folder(tmp_path: Path) -> Path:
             name=f"horse-{number}" if number > 1 else HOSTILE,
             stem=str(number),
             family="imgb",
-            body={"model": "imgb-2", "prompt": f"A {'bay' if number % 2 else 'grey'} horse"},
+            body=json.dumps(
+                {"model": "imgb-2", "prompt": f"A {'bay' if number % 2 else 'grey'} horse"}
+            ),
         )
         for number in range(1, COUNT + 1)
     ]
-    SqliteJournal.create(tmp_path / "out", "https://service.test", items).close()
-    db = sqlite3.connect(tmp_path / "out" / "journal" / "journal.sqlite3")
-    db.execute("UPDATE items SET state='failed', reason='a policy' WHERE number IN (600, 601)")
+    begun(tmp_path / "out", items).store.close()
+    db = sqlite3.connect(tmp_path / "out" / "journal" / "store.sqlite3")
+    db.execute(
+        "UPDATE muybridge_item SET stage='failed', reason='a policy' WHERE number IN (600, 601)"
+    )
     db.commit()
     db.close()
     return tmp_path / "out"
@@ -123,10 +128,11 @@ def test_a_sheet_that_was_copied_without_its_thumbnails_shows_the_pictures(
 ) -> None:
     """The page, which shows thumbnails, works beside the pictures alone, on a web server say."""
     out = tmp_path / "out"
-    item = NewItem(name="horse", stem="1", family="imgb", body={"model": "imgb-2", "prompt": "-"})
-    SqliteJournal.create(out, "https://service.test", [item]).close()
-    db = sqlite3.connect(out / "journal" / "journal.sqlite3")
-    db.execute("UPDATE items SET state='downloaded', path='horse.png'")
+    body = json.dumps({"model": "imgb-2", "prompt": "-"})
+    item = NewItem(name="horse", stem="1", family="imgb", body=body)
+    begun(out, [item]).store.close()
+    db = sqlite3.connect(out / "journal" / "store.sqlite3")
+    db.execute("UPDATE muybridge_item SET stage='downloaded', path='horse.png'")
     db.commit()
     db.close()
     Image.new("RGB", (900, 600), "orange").save(out / "horse.png")

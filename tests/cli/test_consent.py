@@ -321,8 +321,12 @@ def test_batches(run: Command, paid: CrookedService, store: Store,
     done = run(*words, "--out", "one")
     assert (done.exit_code, paid.posts) == (3, 0)
     assert "no budget limits creates" in done.stderr
-    worker = run("worker", "--journal", "postgresql://nobody@127.0.0.1:1/none", "--batch", "b")
+    work = ("worker", "--store", store.place, "--batch")
+    worker = run(*work, "b")
     assert (worker.exit_code, "no budget limits creates" in worker.stderr) == (3, True)
+    store.limit("batch=b", Budget(creates=1))
+    assert "There is no batch b" in run(*work, "b").stderr
+    assert "no budget limits creates" in run(*work, "c").stderr
     store.limit("", Budget(creates=1))
     run(*words, "--out", "two", "--store", store.place)
     assert paid.posts == 1

@@ -133,7 +133,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
         ("batch", "run", "requests.jsonl"),
         "Missing option '--out'. Write `muybridge batch run requests.jsonl --out pictures`.",
     ),
-    "no batch": (("batch", "status"), "Missing argument 'DIR'. Write `muybridge batch status"),
+    "no batch": (("batch", "status"), "Missing argument 'BATCH'. Write `muybridge batch status"),
     "nothing after budget": (("budget",), "The command is incomplete. Write `muybridge budget"),
     "nothing after store": (("store",), "The command is incomplete. Write `muybridge store"),
     "nothing after asset": (("asset",), "The command is incomplete. Write `muybridge asset"),

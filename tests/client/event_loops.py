@@ -33,7 +33,10 @@ T = TypeVar("T")
 
 
 class TrioClock(trio.abc.Clock):
-    """One of the tests' clocks for trio: waiting goes by that clock, unless it is for a socket."""
+    """One of the tests' clocks for trio: waiting goes by that clock.
+
+    Unless it is for a socket, or for a thread.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -48,22 +51,26 @@ class TrioClock(trio.abc.Clock):
         left = deadline - self._clock.monotonic()
         sockets: Any = trio.lowlevel.current_statistics().io_statistics
         # One task of trio's own always waits for a socket.
-        if deadline < math.inf and sockets.tasks_waiting_read + sockets.tasks_waiting_write <= 1:
+        is_quiet = sockets.tasks_waiting_read + sockets.tasks_waiting_write <= 1
+        threads = trio.to_thread.current_default_thread_limiter().borrowed_tokens
+        if deadline < math.inf and is_quiet and not threads:
             self._clock.sleep(max(0.0, left))
             return 0
         return left
 
 
 class _ClockSelector(selectors.DefaultSelector):
-    """Waits by one of the tests' clocks, unless it waits for a socket."""
+    """Waits by one of the tests' clocks, unless it waits for a socket or a thread."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._clock = clock
+        self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         # One socket is asyncio's own.
-        if timeout is not None and timeout > 0 and len(self.get_map()) <= 1:
+        is_quiet = len(self.get_map()) <= 1 and not self.threads
+        if timeout is not None and timeout > 0 and is_quiet:
             self._clock.sleep(timeout)
             timeout = 0
         return super().select(timeout)
@@ -74,10 +81,20 @@ class ClockEventLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: Clock) -> None:
         self._tests_clock = clock
-        super().__init__(_ClockSelector(clock))
+        self._waiting = _ClockSelector(clock)
+        super().__init__(self._waiting)
 
     def time(self) -> float:
         return self._tests_clock.monotonic()
+
+    def run_in_executor(self, *arguments: Any) -> Any:
+        def ended(_: object) -> None:
+            self._waiting.threads -= 1
+
+        running = super().run_in_executor(*arguments)
+        self._waiting.threads += 1
+        running.add_done_callback(ended)
+        return running
 
 
 class Run(Protocol):

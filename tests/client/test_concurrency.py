@@ -10,7 +10,7 @@ import pytest
 
 import muybridge
 from muybridge import Task, batch
-from muybridge.batch.journal_entries import State
+from muybridge.batch import Stage
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.json import read_object
@@ -48,9 +48,9 @@ class CountingWorld(World):
 
 def in_batch(client: AnyClient, work: list[MediaRequest], out: Path, **options: Any) -> int:
     if isinstance(client, BlockingAsyncClient):
-        return client.run_batch(work, out, **options).counts[State.DOWNLOADED]
+        return client.run_batch(work, out, **options).counts[Stage.DOWNLOADED]
     assert isinstance(client, muybridge.Client)
-    return batch.run(client, work, out, **options).counts[State.DOWNLOADED]
+    return batch.run(client, work, out, **options).counts[Stage.DOWNLOADED]
 
 
 def in_run_all(client: AnyClient, work: list[MediaRequest], _: Path, **options: Any) -> int:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from every_event import KINDS, sample
-from muybridge.batch.item_work import ItemWork
-from muybridge.batch.run_state import Stopped
+from muybridge.batch.running.item_work import ItemWork
+from muybridge.batch.running.run_state import Stopped
 from muybridge.cli.course import Course
 from muybridge.cli.progress import Progress
 from muybridge.drivers.listeners import Listeners
@@ -60,10 +60,10 @@ def item(told: list[object], *, stopping: bool) -> ItemWork:
     def tell(*facts: object, **more: object) -> None:
         told.append((facts, more))
 
-    run = SimpleNamespace(stopping=stopping, journal=None, event=tell)
+    run = SimpleNamespace(stopping=stopping, event=tell)
     nobody = Listeners(on_submitted=None, on_event=None)
-    entry, slot = cast("Any", SimpleNamespace(task_id="task-1")), cast("Any", None)
-    return ItemWork(cast("Any", run), entry, slot, nobody)
+    nothing: Any = None  # no item is begun
+    return ItemWork(cast("Any", run), nothing, nothing, nothing, nobody)
 
 
 def in_a_batch(event: AnyEvent) -> bool:
@@ -102,7 +102,7 @@ class Place(NamedTuple):
 
 
 LOGS = "transports/muybridge/observability/logs.py"
-ITEM_WORK = "transports/muybridge/batch/item_work.py"
+ITEM_WORK = "transports/muybridge/batch/running/item_work.py"
 REQUESTS = ("RequestSent", "ResponseBegan", "ResponseReceived", "ExchangeFailed")
 ENDS = "the command says what it does, and how it ends"
 PLACES = {
@@ -122,7 +122,7 @@ PLACES = {
         {
             **dict.fromkeys((*REQUESTS, "CallBegan", "CallEnded"), "not about the item"),
             "Expected": "a batch does not ask its store",
-            **dict.fromkeys(("Submitted", "Ambiguous"), "once the journal has it"),
+            **dict.fromkeys(("Submitted", "Ambiguous"), "once the store has it"),
             "DownloadProgress": "there are thousands",
         },
     ),
@@ -130,7 +130,7 @@ PLACES = {
         f"_STOPS in {ITEM_WORK}",
         stops,
         {
-            **dict.fromkeys(("Submitted", "Ambiguous"), "the journal must have it first"),
+            **dict.fromkeys(("Submitted", "Ambiguous"), "the store must have it first"),
             **dict.fromkeys(
                 ("ResponseBegan", "ResponseReceived", "ExchangeFailed"), "of a create, too"
             ),

@@ -28,7 +28,7 @@ from muybridge_protocol.operations import (
     Settled,
     Wait,
 )
-from muybridge_protocol.operations.download import Part, Stage
+from muybridge_protocol.operations.download import DownloadStage, Part
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
@@ -167,7 +167,7 @@ def _open(run: Run, operation: OpenStream, reply: Streamed) -> OpenStream:
 
 def _stream(run: Run, operation: Download, reply: Streamed) -> Download:
     operation = operation.accept(reply.head, run.now)
-    if operation.settled is not None or operation.stage is not Stage.READING:
+    if operation.settled is not None or operation.stage is not DownloadStage.READING:
         return operation
     assert operation.part.offset <= len(run.disk), "a hole in the file"
     del run.disk[operation.part.offset :]

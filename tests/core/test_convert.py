@@ -17,9 +17,8 @@ import moments
 import muybridge
 import muybridge_protocol
 from muybridge.batch.events import BatchEvent, What
-from muybridge.batch.journal_entries import Entry, NewItem
-from muybridge.batch.runner_files import KeptReply, ReplySlot
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.running.side_files import KeptReply, ReplySlot
 from muybridge.cli.batch_progress import entry_record, event_record
 from muybridge.cli.records import (
     answer_record,
@@ -136,7 +135,7 @@ ANSWER: dict[str, Any] = {
     "usageMetadata": {"totalTokenCount": 3},
     "promptFeedback": {"blockReason": "SAFETY"},
 }
-ITEM = NewItem(name="", stem="1", family="imgb", body={"model": "imgb-2", "prompt": "a horse"})
+BODY = {"model": "imgb-2", "prompt": "a horse"}
 UNKNOWN: dict[str, Any] = dict.fromkeys(attrs.fields_dict(Entry))
 UNKNOWN["state"] = "queued"
 ENTRY = Entry(**UNKNOWN)
@@ -151,18 +150,9 @@ def ask(path: str, body: object) -> bytes:
     return emulator.handle(request, now=0.0, new_id="task-1").body
 
 
-def journal_of_an_item(folder: Path) -> None:
-    SqliteJournal.create(folder / "written", "http://127.0.0.1", [ITEM]).close()
-
-
-def entry_of_a_journal(folder: Path) -> None:
-    with SqliteJournal(folder / "batch") as journal:
-        journal.entry(1)
-
-
 def side_file(folder: Path) -> None:
     with closing(ReplySlot(folder / "slot")) as slot:
-        slot.keep(KeptReply(number=1, attempt=1, status=200, body=b"{}"))
+        slot.keep(KeptReply(key="key-1", status=200, body=b"{}"))
 
 
 SHAPES: dict[str, Callable[[Path], object]] = {
@@ -177,8 +167,6 @@ SHAPES: dict[str, Callable[[Path], object]] = {
     "chunk": lambda _: GenerateContentChunk(ANSWER).finish_reason,
     "tokens counted": lambda _: GenerateContentResponse(ANSWER).usage_metadata,
     "prompt feedback": lambda _: GenerateContentResponse(ANSWER).prompt_feedback,
-    "journal, written": journal_of_an_item,
-    "journal, read": entry_of_a_journal,
     "side file": side_file,
     "document of a task": lambda _: task_record(TASK),
     "document of a result": lambda _: result_record(RESULT),
@@ -188,7 +176,7 @@ SHAPES: dict[str, Callable[[Path], object]] = {
     "schemas": lambda _: openapi_document(),
     "document of a family": lambda _: family_record(IMGB),
     "document of a model": lambda _: model_record(IMGB, IMGB.models[0]),
-    "emulated task": lambda _: ask(IMGB.create_path, ITEM.body),
+    "emulated task": lambda _: ask(IMGB.create_path, BODY),
     "emulated text": lambda _: ask("/v1/models/textg-2.5-pro:generateContent", SENT),
 }
 
@@ -209,7 +197,7 @@ def test_every_shape_is_converted_here(
     """Every shape is read and written with the converter, and fails without it."""
     folders = tmp_path / "with", tmp_path / "without"
     for folder in folders:
-        SqliteJournal.create(folder / "batch", "http://127.0.0.1", [ITEM]).close()
+        folder.mkdir()
     SHAPES[name](folders[0])
     monkeypatch.setattr(*moments.constant("converter of records"), BrokenConverter())
     with pytest.raises(Broken):

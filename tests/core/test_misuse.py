@@ -29,7 +29,7 @@ from muybridge_protocol.operations import (
     OperationMisuse,
     Poll,
 )
-from muybridge_protocol.operations.download import Stage
+from muybridge_protocol.operations.download import DownloadStage
 from muybridge_protocol.operations.operation import Step
 from muybridge_protocol.operations.text import OpenStream, TextCall
 
@@ -99,25 +99,25 @@ def test_a_settled_operation_takes_no_more(name: str) -> None:
                 take(operation)
 
 
-def download_at(stage: Stage) -> Download:
+def download_at(stage: DownloadStage) -> Download:
     """Return a download at *stage*."""
     return {
-        Stage.FETCHING: download(),
-        Stage.READING: download().accept(VIDEO, 0.0),
-        Stage.REFRESHING: download(None, about=task()),
+        DownloadStage.FETCHING: download(),
+        DownloadStage.READING: download().accept(VIDEO, 0.0),
+        DownloadStage.REFRESHING: download(None, about=task()),
     }[stage]
 
 
-LAWFUL: dict[Stage, set[Step]] = {
-    Stage.FETCHING: {"accept", "fail"},
-    Stage.READING: {"take", "end", "fail"},
-    Stage.REFRESHING: {"receive", "fail"},
+LAWFUL: dict[DownloadStage, set[Step]] = {
+    DownloadStage.FETCHING: {"accept", "fail"},
+    DownloadStage.READING: {"take", "end", "fail"},
+    DownloadStage.REFRESHING: {"receive", "fail"},
 }
 
 
-@pytest.mark.parametrize("stage", Stage, ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize("stage", DownloadStage, ids=lambda stage: stage.name.lower())
 @pytest.mark.parametrize("step", STEPS)
-def test_a_download_takes_each_step_in_its_turn(stage: Stage, step: Step) -> None:
+def test_a_download_takes_each_step_in_its_turn(stage: DownloadStage, step: Step) -> None:
     """A piece before the head, a second head, and an end without a body are refused."""
     operation = download_at(stage)
     assert operation.stage is stage

@@ -25,7 +25,7 @@ from muybridge_protocol.http import (
     TransportFailure,
 )
 from muybridge_protocol.operations import Create, Operation
-from muybridge_protocol.operations.download import Part, Saved, Stage
+from muybridge_protocol.operations.download import DownloadStage, Part, Saved
 from muybridge_protocol.records.convert import wire_names
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, Task
@@ -397,7 +397,7 @@ def test_downloads_are_values(head: HttpHead, piece: bytes, now: float) -> None:
     kept = snapshot(before)
     accepted = before.accept(head, now)
     middle = snapshot(accepted)
-    if accepted.settled is None and accepted.stage is Stage.READING:
+    if accepted.settled is None and accepted.stage is DownloadStage.READING:
         taken = accepted.take(piece)
         if taken.settled is None:
             taken.end(now)

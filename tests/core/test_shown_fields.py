@@ -7,8 +7,10 @@ shows the record.
 from __future__ import annotations
 
 import json
+import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +19,12 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from batch.begun import accepted, begun
 from batch.scripted_world import Script, ScriptedWorld, prompts
 from cli.crooked_service import CrookedService, always, reply
 from client.in_process import InProcessTransport
 from muybridge import Client, batch
-from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.batch.items.folder import own_store
 from muybridge.cli.commands import muybridge
 from muybridge_protocol.emulator.responses import result_record, task_record
 from muybridge_protocol.emulator.tasks import EmulatedTask
@@ -128,8 +130,8 @@ def lines_of_get() -> set[str]:
     return {line.split()[0] for line in done.stdout.splitlines()}
 
 
-def journaled() -> set[str]:
-    """Return the names of what a journal keeps of results, of a completed one and a failed one."""
+def stored() -> set[str]:
+    """Return the names of what a batch keeps of results, of a completed and a failed one."""
     polls = [{**wire_record(RESULT), "id": "id-horse1"}]
     polls.append({**polls[0], "id": "id-horse2", "status": "failed"})
     scripts = [Script(polls=(HttpResponse(200, (), json.dumps(one).encode()),)) for one in polls]
@@ -147,16 +149,12 @@ def journaled() -> set[str]:
 
 
 def sheet(result: Result) -> str:
-    """Return the contact sheet of a batch with an item whose journal has all of *result*."""
+    """Return the contact sheet of a batch with an item whose store has all of *result*."""
     with tempfile.TemporaryDirectory() as folder:
-        item = NewItem(name="", stem="1", family="imgb", body={"model": "imgb-2"})
-        journal = SqliteJournal.create(Path(folder) / "a", "https://service.test", [item])
-        journal.register("one")
-        entry = journal.take("one", creates=True)
-        assert entry is not None
-        kept: dict[str, Any] = {"result": json.dumps(wire_record(result))}
-        journal.move(entry, entry.state, entry.state, by="one", **kept)
-        journal.close()
+        with begun(Path(folder) / "a") as found:
+            accepted(found, 1, "task-17")
+        with closing(sqlite3.connect(own_store(Path(folder) / "a"))) as db, db:
+            db.execute("UPDATE muybridge_item SET result = ?", (json.dumps(wire_record(result)),))
         return batch.write_sheet(Path(folder) / "a").read_text("utf-8")
 
 
@@ -208,10 +206,10 @@ PLACES = {
             "raw": RAW,
         },
     ),
-    "the journal of a batch": Place(
+    "the store of a batch": Place(
         Result,
-        "_KEPT in transports/muybridge/batch/item_work.py",
-        lambda: named(Result, journaled()),
+        "_KEPT in transports/muybridge/batch/running/item_work.py",
+        lambda: named(Result, stored()),
         {
             "id": "the item has the task's token",
             "family": "the item has it",

@@ -11,7 +11,7 @@ import attrs
 import muybridge
 from client.answers import MODEL
 from client.drivers import AnyStream
-from muybridge.batch import Report, State
+from muybridge.batch import Report, Stage
 from muybridge_protocol.records.tasks import Result, Task
 
 from .clients import Driven
@@ -96,9 +96,9 @@ def _batch(driven: Driven, setting: Setting) -> Report:
 
 
 _STATES = {
-    State.AMBIGUOUS: "CreateAmbiguous",
-    State.QUEUED: "NotSent",
-    State.REFUSED: "Refused",
+    Stage.AMBIGUOUS: "CreateAmbiguous",
+    Stage.QUEUED: "NotSent",
+    Stage.REFUSED: "Refused",
 }
 """What became of the create of a batch's one item; in every other state it has its id."""
 

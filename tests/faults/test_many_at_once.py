@@ -25,8 +25,8 @@ from client.drivers import MakeClient
 from client.in_process import World
 from client.requests_made import image
 from muybridge import batch
-from muybridge.batch import JournalUnusable, State
-from muybridge.batch.runner_files import KeptReply, ReplySlot
+from muybridge.batch import Stage, StoreUnusable
+from muybridge.batch.running.side_files import KeptReply, ReplySlot
 from muybridge_protocol.records.tasks import Task
 from processes import environment
 from trio_client.in_trio import (
@@ -180,7 +180,7 @@ class Journals:
     def __init__(self, driver: str, folder: Path) -> None:
         self._driver = driver
         self.folder = folder
-        self.path = folder / "journal" / "journal.sqlite3"
+        self.path = folder / "journal" / "store.sqlite3"
 
     def run(self, server: BillingServer, source: Any, **options: Any) -> batch.Report:
         async def run_async() -> batch.Report:
@@ -228,13 +228,6 @@ def _removed(path: Path) -> None:
     path.unlink()
 
 
-def _put_back(path: Path) -> None:
-    """Put a copy in its place, as a restored backup would be."""
-    copy = path.with_name("copy")
-    shutil.copy(path, copy)
-    copy.replace(path)
-
-
 SPOILT = [_torn, _overwritten, _header_gone, _empty]
 
 
@@ -248,20 +241,20 @@ def test_nothing_is_sent_by_a_spoilt_journal(
         journals.run(server, horses(2), timeout=0.01)
         before = server.requests
         spoil(journals.path)
-        with pytest.raises(JournalUnusable):
+        with pytest.raises(StoreUnusable):
             journals.run(server, horses(4))
         assert server.requests == before
 
 
-@pytest.mark.skipif(os.name != "posix", reason="an open file is not replaced elsewhere")
-@pytest.mark.parametrize("spoil", [_torn, _header_gone, _empty, _removed, _put_back])
+@pytest.mark.skipif(os.name != "posix", reason="an open file is not removed elsewhere")
+@pytest.mark.parametrize("spoil", [_torn, _header_gone, _empty, _removed])
 def test_no_more_is_sent_once_the_journal_is_spoilt(
     journals: Journals, spoil: Callable[[Path], None]
 ) -> None:
-    """If a journal is damaged, removed or replaced during a run, the run ends before a create."""
+    """If a journal is damaged or removed during a run, the run ends before a create."""
     with BillingServer() as server:
         server.on_create = lambda _: spoil(journals.path)
-        with pytest.raises(JournalUnusable):
+        with pytest.raises(StoreUnusable):
             journals.run(server, horses(5), concurrency=1)
         assert server.posts == 1
 
@@ -276,13 +269,13 @@ def test_the_journal_stays_locked(journals: Journals, tmp_path: Path) -> None:
 
         server.on_create = hold
         for _ in range(3):
-            with pytest.raises(JournalUnusable, match="Another process is writing"):
+            with pytest.raises(StoreUnusable, match="Other processes are writing"):
                 journals.run(server, horses(2), concurrency=1, patience=0.01)
             assert server.posts == 1
             assert len(list(journals.path.parent.glob("reply-*"))) == 1
         holder.execute("ROLLBACK")
         server.on_create = lambda _: None
-        assert journals.run(server, None).counts == {State.DOWNLOADED: 2}
+        assert journals.run(server, None).counts == {Stage.DOWNLOADED: 2}
         assert (server.posts, server.doubles) == (2, [])
 
 
@@ -294,7 +287,7 @@ def test_nothing_is_left_to_write_to(
     def full(_: ReplySlot, __: KeptReply) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*moments.at("response written to its side file").place, full)
+    monkeypatch.setattr(*moments.at("response kept").place, full)
     with BillingServer() as server:
         with closing(_in_any_thread(tmp_path)) as holder:
 
@@ -303,13 +296,13 @@ def test_nothing_is_left_to_write_to(
                 holder.execute("BEGIN EXCLUSIVE")
 
             server.on_create = hold
-            with pytest.raises(JournalUnusable) as caught:
+            with pytest.raises(StoreUnusable) as caught:
                 journals.run(server, horses(2), concurrency=1, patience=0.01)
         (task,) = server.accepted["horse 1"]
         assert task in "\n".join(caught.value.__notes__)
         server.on_create = lambda _: None
         report = journals.run(server, None)
-        assert report.counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+        assert report.counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 1}
         assert server.posts == 2
 
 
@@ -348,9 +341,9 @@ def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
         return done.stdout.split()
 
     with BillingServer() as server:
-        number, code = run("before: response held")
+        number, code = run("before: response kept")
         assert code == "137"
         again, code = run("")
         assert (again, code) == (number, "0")
         assert server.posts == 2
-    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+    assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 1}

@@ -24,7 +24,7 @@ import moments
 import muybridge
 from batch.billing import BillingServer
 from client.requests_made import image
-from muybridge.batch import State
+from muybridge.batch import Stage
 from sampling import examples
 from transport.holding import hold
 from transport.scripted_server import Peer, ScriptedServer, Step, response_bytes, send
@@ -277,4 +277,4 @@ def test_batch(driver: str, tmp_path: Path) -> None:
         report = driven.batch(items, tmp_path)
         assert service.doubles == []
         assert sum(map(len, service.accepted.values())) == len(items)
-    assert report.counts == {State.DOWNLOADED: len(items)}
+    assert report.counts == {Stage.DOWNLOADED: len(items)}

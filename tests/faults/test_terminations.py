@@ -29,8 +29,8 @@ from batch.runner_process import KEY, horses
 from client.alarms import alarm_raises
 from client.canaries import everything
 from muybridge import batch
-from muybridge.batch import Report, State
-from muybridge.batch.opening import HOW_TO_GO_ON
+from muybridge.batch import Report, Stage
+from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY, accepted
 from processes import Nursery
 from transport.certificates import client_context, server_context
@@ -207,15 +207,15 @@ def check_call(cell: Cell, program: Program, server: HoldingServer) -> None:
 
 
 STATES = {
-    Outcome.ID: (State.SUBMITTED, State.COMPLETED),
-    Outcome.UNSENT: (State.QUEUED,),
-    Outcome.AMBIGUOUS: (State.AMBIGUOUS,),
+    Outcome.ID: (Stage.SUBMITTED, Stage.COMPLETED),
+    Outcome.UNSENT: (Stage.QUEUED,),
+    Outcome.AMBIGUOUS: (Stage.AMBIGUOUS,),
 }
 
 
 ENDS = {
-    Outcome.AMBIGUOUS: (State.AMBIGUOUS,),
-    Outcome.UNSENT_OR_AMBIGUOUS: (State.AMBIGUOUS, State.DOWNLOADED),
+    Outcome.AMBIGUOUS: (Stage.AMBIGUOUS,),
+    Outcome.UNSENT_OR_AMBIGUOUS: (Stage.AMBIGUOUS, Stage.DOWNLOADED),
 }
 """What becomes of the item that was struck in another run, where that is not its download."""
 
@@ -237,7 +237,7 @@ def check_journal(cell: Cell, out: Path, server: HoldingServer) -> None:
     """Check that the journal says of the item that was struck what is known."""
     struck, waiting = batch.status(out).entries
     assert struck.state in STATES[cell.outcome]
-    assert waiting.state is State.QUEUED
+    assert waiting.state is Stage.QUEUED
     assert server.posts <= (cell.outcome is not Outcome.UNSENT)
     if cell.outcome is Outcome.ID:
         assert [struck.task_id] == server.accepted["horse 1"]
@@ -248,8 +248,8 @@ def check_rerun(cell: Cell, program: Program, server: HoldingServer) -> None:
     with program.client() as client:
         report: Report = batch.run(client, horses(2), program.out, timeout=20)
     struck, waiting = (entry.state for entry in report.entries)
-    assert struck in ENDS.get(cell.outcome, (State.DOWNLOADED,))
-    assert waiting is State.DOWNLOADED
+    assert struck in ENDS.get(cell.outcome, (Stage.DOWNLOADED,))
+    assert waiting is Stage.DOWNLOADED
     assert server.doubles == []
 
 

@@ -62,7 +62,7 @@ _ALL = (
     ),
     Group(
         "limits",
-        (f"{_CORE}.fleet.allowance", f"{_BATCH}.limits.rate"),
+        (f"{_CORE}.fleet.allowance", "muybridge.purchases.rates"),
         ("tests/core/test_allowance.py", "tests/batch/test_rate.py"),
     ),
     Group("credentials", ("muybridge.credentials",), ("tests/client/test_credentials.py",)),
@@ -145,7 +145,6 @@ _ALL = (
             "muybridge.purchases.joining",
             "muybridge.purchases.once",
             "muybridge.purchases.owners",
-            "muybridge.batch.decisions.in_store",
         ),
         (
             "tests/batch/test_decisions.py",
@@ -253,42 +252,41 @@ _ALL = (
         ),
     ),
     Group(
-        "journal",
-        (f"{_BATCH}.sqlite.journal", f"{_BATCH}.journal_entries", f"{_BATCH}.recovery"),
+        "batches",
+        (
+            f"{_BATCH}.items.batch",
+            f"{_BATCH}.items.entry",
+            f"{_BATCH}.items.folder",
+            f"{_BATCH}.items.submission",
+            f"{_BATCH}.running.creates",
+            f"{_BATCH}.running.lease",
+            f"{_BATCH}.running.recovery",
+            f"{_BATCH}.running.side_files",
+        ),
         (
             "tests/batch/test_decisions.py",
-            "tests/batch/test_journal.py",
-            "tests/batch/test_journal_conformance.py",
-            "tests/batch/test_journal_faults.py",
+            "tests/batch/test_foreign_files.py",
             "tests/batch/test_judgements.py",
-            "tests/batch/test_old_journals.py",
+            "tests/batch/test_older_copies.py",
             "tests/batch/test_poison.py",
             "tests/batch/test_runners.py",
+            "tests/batch/test_runs.py",
             "tests/batch/test_spool.py",
+            "tests/batch/test_submissions.py",
+            "tests/batch/test_workers.py",
+            "tests/purchases/test_items.py",
         ),
+        sample=60,
         database=True,
     ),
     Group(
         "postgres",
-        (
-            f"{_BATCH}.postgres.budgets",
-            f"{_BATCH}.postgres.connecting",
-            f"{_BATCH}.postgres.journal",
-            f"{_BATCH}.postgres.rates",
-            f"{_BATCH}.postgres.tables",
-            f"{_BATCH}.postgres.written",
-            f"{_BATCH}.limits.spending",
-        ),
+        ("muybridge.purchases.connecting", "muybridge.purchases.postgres"),
         (
             "tests/batch/test_connections.py",
-            "tests/batch/test_older_copies.py",
-            "tests/batch/test_postgres_items.py",
-            "tests/batch/test_postgres_journal.py",
             "tests/batch/test_prepared_statements.py",
-            "tests/batch/test_spending.py",
-            "tests/batch/test_submissions.py",
             "tests/batch/test_vanished_workers.py",
-            "tests/batch/test_workers.py::test_a_cost_that_is_unknown_is_refused",
+            "tests/purchases",
         ),
         database=True,
     ),
@@ -314,8 +312,8 @@ _ALL = (
     Group(
         "decisions",
         (
-            f"{_BATCH}.decisions.items",
-            f"{_BATCH}.decisions.table",
+            f"{_BATCH}.items.decisions",
+            f"{_BATCH}.items.decision_table",
             "muybridge.files.tables",
             "muybridge.verbs.decisions",
             "muybridge.verbs.spending",
@@ -341,7 +339,6 @@ def _swapped(module: str, before: str, *changes: tuple[str, str]) -> tuple[_Key,
     return tuple((module, before, before.replace(old, new, 1)) for old, new in changes)
 
 
-_ONE_COLUMN = "the row has one column, which is its first and its last"
 _NEVER_LESS = "no wait is below nothing, so that at least -1 s is at least 0 s"
 _ONE_MATCH = "there is at most one, or the best of them comes first"
 
@@ -374,7 +371,7 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_BATCH}.limits.rate",
+            "muybridge.purchases.rates",
             "count = max(1, min(wanted, int(self.rate * PORTION / max(1, sharers))))",
             ("self.rate * PORTION / max", "(self.rate / PORTION) / max"),
         ),
@@ -404,105 +401,6 @@ EQUIVALENT: dict[_Key, str] = {
             f"{_BATCH}.results.places.folder", "path.unlink(missing_ok=True)", ("True", "False")
         ),
         "the error is ignored",
-    ),
-    **dict.fromkeys(
-        (
-            (f"{_BATCH}.postgres.rates", "_hasten(db)", "pass"),
-            (
-                f"{_BATCH}.postgres.rates",
-                'db.execute("SET LOCAL synchronous_commit = off")',
-                "pass",
-            ),
-        ),
-        "it takes longer, and gives the same permits",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.postgres.tables",
-            "is_newer = versions > [schema.VERSION]",
-            ("versions > [schema.VERSION]", "(versions >= [schema.VERSION])"),
-        ),
-        "they are not equal",
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(f"{_BATCH}.postgres.journal", "return found[0]", ("[0]", "[-1]")),
-            *_swapped(
-                f"{_BATCH}.postgres.journal",
-                "return rows[0][0] if rows else None",
-                ("rows[0]", "rows[-1]"),
-            ),
-        ),
-        _ONE_MATCH,
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(
-                f"{_BATCH}.postgres.connecting",
-                'return "" if found is None else str(found[0])',
-                ("[0]", "[-1]"),
-            ),
-            *_swapped(
-                f"{_BATCH}.postgres.tables",
-                "if found is None or found[0] is None:",
-                ("[0]", "[-1]"),
-            ),
-            *(
-                key
-                for line in (
-                    "budgets.begin(db, begun[0], budget)",
-                    "_insert(db, begun[0], 1, _with_needs(items, prices, budget, first=1))",
-                    "return [row[0] for row in rows]",
-                    "return rows[0][0] if rows else None",
-                )
-                for key in _swapped(
-                    f"{_BATCH}.postgres.journal",
-                    line,
-                    ("rows[0][0]", "rows[0][-1]") if "rows[0]" in line else ("[0]", "[-1]"),
-                )
-            ),
-        ),
-        _ONE_COLUMN,
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(
-                f"{_BATCH}.postgres.journal",
-                "_PAGE: Final = 500",
-                ("500", "501"),
-                ("500", "499"),
-            ),
-            *_swapped(
-                f"{_BATCH}.postgres.tables",
-                "_LOCK: Final = 0x6D757962",
-                ("0x6D757962", "1836415331"),
-                ("0x6D757962", "1836415329"),
-            ),
-        ),
-        "another number does the same",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.postgres.journal",
-            "is_number = item.isascii() and item.isdigit() and len(item) < 19 "
-            "# noqa: PLR2004 of 64 bits",
-            ("len(item) < 19", "(len(item) <= 19)"),
-            ("19", "20"),
-            ("19", "18"),
-        ),
-        "no item has a number of so many digits",
-    ),
-    **dict.fromkeys(
-        _swapped(f"{_BATCH}.postgres.journal", "continue", ("continue", "break")),
-        "queued is the least urgent state, so none comes after it",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.postgres.connecting",
-            "if not happened and time.monotonic() > ends:",
-            ("time.monotonic() > ends", "(time.monotonic() >= ends)"),
-        ),
-        "it waits for one reading of the clock less",
     ),
     **dict.fromkeys(
         (
@@ -662,21 +560,6 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "there is one",
     ),
-    **dict.fromkeys(
-        (
-            (module, "if TYPE_CHECKING:", "if (not TYPE_CHECKING):")
-            for module in (
-                f"{_CORE}.operations.create",
-                f"{_CORE}.operations.download",
-                f"{_CORE}.operations.poll",
-                f"{_CORE}.operations.text",
-                "muybridge.drivers.driver",
-                f"{_BATCH}.decisions.in_store",
-                f"{_BATCH}.decisions.items",
-            )
-        ),
-        "what is imported for type checkers is then imported by all, and used by none",
-    ),
     (
         "muybridge.drivers.driver",
         "raise NotImplementedError",
@@ -744,93 +627,6 @@ EQUIVALENT: dict[_Key, str] = {
             ("10)", "11)"),
         ),
         "the bound keeps the power from overflowing; from 5 on it is above the longest wait",
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(
-                f"{_BATCH}.sqlite.journal",
-                'told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]',
-                ("[0]", "[-1]"),
-            ),
-            *_swapped(
-                f"{_BATCH}.sqlite.journal",
-                "last: int = db.execute("
-                '"SELECT coalesce(max(number), 0) FROM items").fetchone()[0]',
-                ("[0]", "[-1]"),
-            ),
-            *_swapped(
-                f"{_BATCH}.sqlite.journal", "return [row[0] for row in rows]", ("row[0]", "row[-1]")
-            ),
-            *_swapped(
-                f"{_BATCH}.sqlite.journal",
-                "number: int | None = next((row[0] for row in rows if row[0] not in passed), None)",
-                ("(row[0]", "(row[-1]"),
-                ("if row[0]", "if row[-1]"),
-            ),
-        ),
-        _ONE_COLUMN,
-    ),
-    **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite.journal", "(state, len(passed) + 1),", ("1", "2")),
-        "one row more is read than can be needed",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.sqlite.journal",
-            "written = json.dumps(storable(task_id, str))[1:-1]",
-            ("[1:-1]", "[2:-1]"),
-            ("[1:-1]", "[0:-1]"),
-            ("[1:-1]", "[1:(1)]"),
-            ("[1:-1]", "[1:-2]"),
-            ("[1:-1]", "[1:-0]"),
-        ),
-        "more items may be read, of which the one with the whole id is returned",
-    ),
-    **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite.journal", "return found[0]", ("[0]", "[-1]")),
-        "the number is the primary key: one item has it",
-    ),
-    **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite.journal", "_PAGE: Final = 500", ("500", "501"), ("500", "499")),
-        "it shows in nothing but the memory that a page takes",
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(f"{_BATCH}.postgres.journal", "last = 0", ("0", "-1")),
-            *_swapped(f"{_BATCH}.sqlite.journal", "last = 0", ("0", "-1")),
-        ),
-        "items and entries are numbered from 1",
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(
-                f"{_BATCH}.sqlite.journal",
-                "return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)",
-                ("True", "False"),
-            ),
-            *_swapped(
-                f"{_BATCH}.postgres.journal",
-                "return [structure(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]",
-                ("True", "False"),
-            ),
-            *_swapped(
-                f"{_BATCH}.postgres.journal",
-                'kept = dict(zip(("token", "reply_status", "reply"), stray_values(facts), '
-                "strict=True))",
-                ("True", "False"),
-            ),
-            *(
-                key
-                for module in ("sqlite", "postgres")
-                for key in _swapped(
-                    f"{_BATCH}.{module}.journal",
-                    "return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) "
-                    "for row in rows]",
-                    ("True", "False"),
-                )
-            ),
-        ),
-        "the row has just these columns, because they were asked for",
     ),
     **dict.fromkeys(
         (

@@ -35,9 +35,8 @@ MODULES = [
     ),
     "muybridge.testing",
     "muybridge.testing.conformance",
-    "muybridge.testing.journal_conformance",
     "muybridge.testing.store_conformance",
-    "muybridge.batch.postgres",
+    "muybridge.purchases.postgres",
     "muybridge.batch.results.places.s3",
     "muybridge.workers.celery_app",
     "muybridge.wire.building",
@@ -176,7 +175,7 @@ def test_with_otel(environments: Environments) -> None:
 
 
 def test_with_postgres(environments: Environments) -> None:
-    """A shared journal speaks to its database."""
+    """A store speaks to its database."""
     told = environments.get("postgres").run(JOBS / "with_postgres.py")
     assert told == "postgresql://127.0.0.1/horses\n"
 
@@ -188,7 +187,7 @@ def test_with_celery(environments: Environments) -> None:
     celery = environment.command("celery")
     done = run([celery, "-A", "muybridge.workers.celery_app", "-b", "memory://", "worker"])
     assert done.returncode == 1
-    assert "muybridge: MUYBRIDGE_JOURNAL is not set" in done.stderr
+    assert "muybridge: MUYBRIDGE_STORE is not set" in done.stderr
 
 
 def test_with_s3(environments: Environments) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from muybridge import batch
-from muybridge.batch import BatchEvent, Entry, State
+from muybridge.batch import BatchEvent, Entry, Stage
 
 from .results import faults_of_files
 from .service import Note, Response, Service, silent
@@ -67,7 +67,7 @@ class Batch:
         wrong = [fault for entry in entries for fault in _judge(service, entry, told)]
         if len(entries) != len(HORSES):
             wrong.append(f"the journal has {len(entries)} items")
-        unsure = [entry for entry in entries if entry.state is State.AMBIGUOUS]
+        unsure = [entry for entry in entries if entry.state is Stage.AMBIGUOUS]
         if len(unsure) > self.concurrency + LOST + len(self.deaths):
             wrong.append(f"{len(unsure)} items are ambiguous")
         results = {str(entry.path): str(entry.task_id) for entry in entries if entry.path}
@@ -106,11 +106,11 @@ def _judge(service: Service, entry: Entry, told: dict[str, str]) -> list[str]:
     if horse in told and entry.task_id != told[horse]:
         return [f"{horse} has the task {entry.task_id}, and the user was told {told[horse]}"]
     match entry.state:
-        case State.DOWNLOADED if [entry.task_id] == paid:
+        case Stage.DOWNLOADED if [entry.task_id] == paid:
             return []
-        case State.AMBIGUOUS if horse not in told:
+        case Stage.AMBIGUOUS if horse not in told:
             return []
-        case State.REFUSED if not paid and RESPONSES.get(horse) == (Response.REFUSED,):
+        case Stage.REFUSED if not paid and RESPONSES.get(horse) == (Response.REFUSED,):
             return []
         case state:
             return [f"{horse} is {state} ({entry.reason}); it was paid for as {paid}"]

@@ -143,8 +143,8 @@ CREATING = {
 }
 """The moments of `create_once`."""
 TAKING_TURNS = {
-    "before arming": Kill(moments.at("item armed", "postgres")),
-    "armed": Kill(moments.at("item armed", "postgres"), after=True),
+    "before arming": Kill(moments.at("purchase armed")),
+    "armed": Kill(moments.at("purchase armed"), after=True),
     **_SENT,
     "recorded": Kill(moments.at("item concluded"), after=True),
 }
@@ -152,7 +152,7 @@ TAKING_TURNS = {
 CREATING_NAIVELY = _SENT
 """The moments of `create`, without a store."""
 TAKING_TURNS_PAUSED = {
-    "claimed": Kill(moments.at("item claimed", "postgres"), after=True),
+    "claimed": Kill(moments.at("items taken"), after=True),
     **TAKING_TURNS,
 }
 _PAUSED = ("claimed", "armed", "sent", "response received")

@@ -15,10 +15,10 @@ import pytest
 from batch.billing import BillingServer, Fault
 from batch.runner_process import horses
 from muybridge import batch
-from muybridge.batch import JournalMissing, SharedBatch, State
-from muybridge.batch.journal_errors import JournalAway
+from muybridge.batch import BatchMissing, SharedBatch, Stage
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.purchases import Budget
+from muybridge.purchases.errors import StoreAway
 from muybridge.workers import celery_app
 from muybridge_protocol.service import Service
 
@@ -31,7 +31,7 @@ Turn = Callable[[], list[dict[str, Any]]]
 def turn(monkeypatch: pytest.MonkeyPatch, folder: Path, shared: SharedBatch) -> Turn:
     """Return what takes a turn in this process, and returns the options of the next turns."""
     monkeypatch.setenv("MUYBRIDGE_API_KEY", KEY)
-    monkeypatch.setenv("MUYBRIDGE_JOURNAL", shared.url)
+    monkeypatch.setenv("MUYBRIDGE_STORE", str(shared.store))
     monkeypatch.setenv("MUYBRIDGE_OUT", str(folder / "pictures"))
     queued: list[dict[str, Any]] = []
 
@@ -71,7 +71,7 @@ def test_the_service_is_unreachable(
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     submit(url, shared, 3)
     assert turn() == [{"countdown": 60}]
-    assert batch.shared_status(shared).counts == {State.QUEUED: 3}
+    assert batch.shared_status(shared).counts == {Stage.QUEUED: 3}
     (said,) = logged(caplog, logging.WARNING)
     assert "'horses'" in said
     assert "The request could not be sent" in said
@@ -87,7 +87,7 @@ def test_a_refused_key(turn: Turn, shared: SharedBatch, caplog: pytest.LogCaptur
         assert "with status 401" in caplog.text
         while turn():
             pass
-    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 1}
+    assert batch.shared_status(shared).counts == {Stage.DOWNLOADED: 1}
 
 
 def test_a_used_up_budget(
@@ -112,7 +112,7 @@ def test_paid_results_are_fetched_over_budget(
     server.status = "completed"
     monkeypatch.setenv("MUYBRIDGE_WORKER_TURN", "60")
     assert turn() == []
-    assert batch.shared_status(shared).counts == {State.QUEUED: 1, State.DOWNLOADED: 2}
+    assert batch.shared_status(shared).counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 2}
 
 
 def test_results_that_cannot_be_downloaded(
@@ -124,11 +124,11 @@ def test_results_that_cannot_be_downloaded(
     assert turn() == [{"countdown": 60}]
     server.media_works = True
     assert turn() == []
-    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 2}
+    assert batch.shared_status(shared).counts == {Stage.DOWNLOADED: 2}
     assert server.posts == 2
 
 
-@pytest.mark.parametrize("kind", [JournalAway, PlaceUnusable])
+@pytest.mark.parametrize("kind", [StoreAway, PlaceUnusable])
 def test_a_place_that_fails(
     kind: type[Exception],
     turn: Turn,
@@ -157,7 +157,7 @@ def test_a_batch_that_does_not_exist(
     """An error that only a person can fix ends the turns, and the log says how to continue."""
     os.environ["MUYBRIDGE_BASE_URL"] = server.url
     batch.submit(attrs.evolve(shared, name="mules"), horses(1), Service(base_url=server.url))
-    with pytest.raises(JournalMissing):
+    with pytest.raises(BatchMissing):
         turn()
     assert "take_turn.delay('horses')" in caplog.text
 

@@ -15,7 +15,7 @@ from batch.billing import PNG, BillingServer, Fault, at_random
 from batch.runner_process import horses
 from batch.shared_audit import Audit
 from muybridge import batch
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from muybridge.workers.messages import TASK
 from muybridge_protocol.service import Service
 from processes import Nursery
@@ -57,7 +57,7 @@ def on_turns(
         machines = [stack.enter_context(Nursery("queues.turns_worker")) for _ in range(MACHINES)]
         batch.submit(shared, horses(items), Service(base_url=server.url))
         order = {
-            "folder": str(folder), "url": server.url, "database": shared.url,
+            "folder": str(folder), "url": server.url, "database": str(shared.store),
             "broker": broker.settings, "pool": "prefork", "slots": SLOTS, "most": strikes,
             "pace": pace,
         }  # fmt: skip
@@ -74,7 +74,7 @@ def on_turns(
                     broker.flush()
                 for _ in range(2 * MACHINES * SLOTS):
                     app.send_task(TASK, (shared.name,))
-            left = {*batch.shared_status(shared).counts} - {State.DOWNLOADED, State.AMBIGUOUS}
+            left = {*batch.shared_status(shared).counts} - {Stage.DOWNLOADED, Stage.AMBIGUOUS}
             return not left
 
         rampage.run(tend)
@@ -87,7 +87,7 @@ def on_turns(
             charged=sum(map(len, server.accepted.values())),
             doubles=len(audit.doubles),
             lost=len(audit.wrong),
-            ambiguous=audit.states[State.AMBIGUOUS],
+            ambiguous=audit.states[Stage.AMBIGUOUS],
             interrupted=audit.interrupted,
             in_flight=rampage.processes * CREATES,
         ), audit

@@ -14,7 +14,7 @@ from celery import Celery
 
 from batch.billing import PNG, BillingServer, Fault
 from muybridge import batch
-from muybridge.batch import SharedBatch, State
+from muybridge.batch import SharedBatch, Stage
 from muybridge.workers.messages import TASK
 from muybridge_protocol.service import Service
 from processes import Nursery
@@ -69,7 +69,7 @@ def audit(folder: Path, server: BillingServer, shared: SharedBatch) -> Audit:
     found = {
         path.read_bytes().removeprefix(PNG).decode() for path in pictures(folder).glob("*.png")
     }
-    ambiguous = [entry.name for entry in entries if entry.state is State.AMBIGUOUS]
+    ambiguous = [entry.name for entry in entries if entry.state is Stage.AMBIGUOUS]
     return Audit(
         orders=len(entries),
         posts=server.posts,
@@ -85,14 +85,14 @@ def audit(folder: Path, server: BillingServer, shared: SharedBatch) -> Audit:
         unfinished=[
             entry.name
             for entry in entries
-            if entry.state not in (State.DOWNLOADED, State.AMBIGUOUS)
+            if entry.state not in (Stage.DOWNLOADED, Stage.AMBIGUOUS)
         ],
     )
 
 
 def is_over(shared: SharedBatch) -> bool:
     """Whether workers have nothing left to do."""
-    return not {*batch.shared_status(shared).counts} - {State.DOWNLOADED, State.AMBIGUOUS}
+    return not {*batch.shared_status(shared).counts} - {Stage.DOWNLOADED, Stage.AMBIGUOUS}
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def kill(
                 if workers % 2:  # else the broker repeats what the last worker had taken
                     broker.flush()
                 worker = nursery.start(
-                    folder=str(folder), url=server.url, database=shared.url,
+                    folder=str(folder), url=server.url, database=str(shared.store),
                     broker=broker.settings, pool=pool, most=kills,
                 )  # fmt: skip
                 ended = waiting.submit(nursery.wait)
@@ -179,7 +179,7 @@ def test_a_batch_outlasts_a_failure_of_the_service(
         submit(server, shared, 3)
         sender(broker).send_task(TASK, ("horses",))
         worker = nursery.start(
-            folder=str(folder), url=server.url, database=shared.url, broker=broker.settings,
+            folder=str(folder), url=server.url, database=str(shared.store), broker=broker.settings,
             pool="prefork", pause=1,
         )  # fmt: skip
         try:
@@ -190,7 +190,7 @@ def test_a_batch_outlasts_a_failure_of_the_service(
         finally:
             kill_all(worker)
             nursery.wait()
-    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 3}
+    assert batch.shared_status(shared).counts == {Stage.DOWNLOADED: 3}
     assert "Batch 'horses' continues in 1 s: The service refused the request" in (
         last_output(folder)
     )
@@ -227,7 +227,7 @@ def test_messages_of_others(
     results = folder / "results"
     results.mkdir()
     worker = nursery.start(
-        folder=str(folder), url=server.url, database=shared.url, pool="solo",
+        folder=str(folder), url=server.url, database=str(shared.store), pool="solo",
         broker={**broker.settings, "result_backend": results.as_uri()},
     )  # fmt: skip
     try:
@@ -238,7 +238,7 @@ def test_messages_of_others(
     finally:
         kill_all(worker)
         nursery.wait()
-    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 2}
+    assert batch.shared_status(shared).counts == {Stage.DOWNLOADED: 2}
     assert server.posts == 2
     log = (folder / "log").read_text("utf-8", "replace")
     for said in (

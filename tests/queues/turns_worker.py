@@ -78,7 +78,7 @@ def work(
     os.environ.update(
         MUYBRIDGE_API_KEY=KEY,
         MUYBRIDGE_BASE_URL=url,
-        MUYBRIDGE_JOURNAL=database,
+        MUYBRIDGE_STORE=database,
         MUYBRIDGE_OUT=str(place / "pictures"),
         MUYBRIDGE_WORKER_CREATES="2",
         MUYBRIDGE_WORKER_TURN="10" if pace else "1",
@@ -99,4 +99,4 @@ def work(
 
 
 if __name__ == "__main__":
-    serve_celery(work, "muybridge.batch.postgres", "muybridge.workers.celery_app")
+    serve_celery(work, "muybridge.purchases.postgres", "muybridge.workers.celery_app")

@@ -1,14 +1,14 @@
 """Worlds in which processes run one batch in one folder, at the same time and one after another.
 
-A batch is a file of requests, and a journal that says how far each of them is. Whoever runs it goes
+A batch is a file of requests, and a store that says how far each of them is. Whoever runs it goes
 on where the last one stopped, and several may run it at once. So a world has operators. Each starts
 a run in a process of its own, waits until that has ended or was killed, decides perhaps about what
 is ambiguous, and starts the next one. After some runs of each the faults stop, and one more run has
 to settle everything that no person has to decide about.
 
 The judges know three things: what the service has accepted, what the processes had read when they
-were killed, and what the users were told. They compare these with the journal and the files that
-are left. The journal's own steps are only counted: every one of them is to be seen in a campaign.
+were killed, and what the users were told. They compare these with the store and the files that
+are left. The steps of items are only counted: every one of them is to be seen in a campaign.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from typing import Any, Final
 import attrs
 
 from muybridge import Budget, ImgbRequest, batch
-from muybridge.batch import BatchEvent, CannotResolve, Entry, JournalUnusable, State, What
-from muybridge.purchases import StoreUnusable
+from muybridge.batch import BatchEvent, CannotDecide, Entry, Stage, StoreUnusable, What
 
 from .clients import Program, program
 from .judges import keep_pace, require
@@ -43,7 +42,7 @@ CALM_SECONDS: Final = 600.0
 _KEEPING: Final = frozenset({"disk", "jumps", "pauses", "stalls"})
 """The faults that keep a process from writing what it wants to, or for too long."""
 _FAILS: Final = "[fail:content-policy]"
-_OPEN: Final = frozenset({State.CLAIMED, State.ARMED, State.SUBMITTED, State.COMPLETED})
+_OPEN: Final = frozenset({Stage.CLAIMED, Stage.ARMED, Stage.SUBMITTED, Stage.COMPLETED})
 """The states that a run does not leave an item in, unless something keeps it from its work."""
 
 
@@ -247,7 +246,7 @@ class _Batch:
                 world.count("run: cancelled")
             case KeyboardInterrupt() if self._plan.interrupts:
                 world.count("run: interrupted")
-            case JournalUnusable() | StoreUnusable() if self._plan.faults & _KEEPING:
+            case StoreUnusable() if self._plan.faults & _KEEPING:
                 world.count(f"run: {type(error).__name__}")
             case _:
                 raise error
@@ -256,7 +255,7 @@ class _Batch:
         """Decide about items as a person who has looked at the account, or has not."""
         try:
             entries = self._entries()
-        except JournalUnusable:
+        except StoreUnusable:
             return
         for entry in entries:
             if entry.state in _DECIDABLE:
@@ -266,7 +265,7 @@ class _Batch:
         world, folder, number, prompt = self._world, self._folder, entry.number, _prompt(entry)
         theirs = self._accepted(prompt)
         choice = world.random.choice(("adopt", "abandon", "resubmit", "wait"))
-        if entry.state is State.QUEUED and (choice != "abandon" or world.chance(0.8)):
+        if entry.state is Stage.QUEUED and (choice != "abandon" or world.chance(0.8)):
             return
         world.tell(f"decides to {choice} item {number}, which is {entry.state}")
         try:
@@ -277,15 +276,17 @@ class _Batch:
                         batch.abandon(folder, number)  # after all
                 case "abandon":
                     batch.abandon(folder, number)
+                case "resubmit" if entry.state is Stage.REFUSED:
+                    batch.retry(folder, number)
                 case "resubmit":
                     self._resent[prompt] += 1
                     batch.resubmit(folder, number, i_may_pay_twice=True)
                 case _:
                     return
-        except CannotResolve as error:
+        except CannotDecide as error:
             world.tell(f"cannot: {error}")
-            self._resent[prompt] -= choice == "resubmit"
-        except (JournalUnusable, StoreUnusable) as error:
+            self._resent[prompt] -= choice == "resubmit" and entry.state is not Stage.REFUSED
+        except StoreUnusable as error:
             world.tell(f"perhaps not: {error}")
         else:
             world.count(f"decision: {choice}")
@@ -423,13 +424,13 @@ class _Batch:
         accepted = self._accepted(prompt)
         label, state = f"item {entry.number} ({prompt})", entry.state
         self._world.count(f"item: {state}")
-        if state in (State.DOWNLOADED, State.FAILED):
+        if state in (Stage.DOWNLOADED, Stage.FAILED):
             require(
                 "truth",
                 entry.task_id in accepted,
                 f"{label} has task {entry.task_id}, and accepted were {accepted}",
             )
-        if state is State.DOWNLOADED:
+        if state is Stage.DOWNLOADED:
             require("results", entry.path, f"{label} has no file")
             path = self._folder / str(entry.path)
             content = path.read_bytes() if path.exists() else None
@@ -443,13 +444,13 @@ class _Batch:
                 not self._settings.sidecar or self._has_sidecar(path, entry),
                 f"{label} has no sidecar",
             )
-        if state in (State.QUEUED, State.REFUSED) and not self._settings.dedupe:
+        if state in (Stage.QUEUED, Stage.REFUSED) and not self._settings.dedupe:
             require(
                 "truth",
                 len(accepted) <= self._resent[prompt],
                 f"{label} is {state}, and accepted were {accepted}",
             )
-        if state is State.AMBIGUOUS:
+        if state is Stage.AMBIGUOUS:
             fates = {one.fate for one in self._service.creates if one.prompt == prompt}
             excused = bool(
                 self._excuses
@@ -472,17 +473,17 @@ class _Batch:
             require(
                 "promises",
                 entry.task_id == task,
-                f"users heard of {task}, and the journal has {entry.task_id}",
+                f"users heard of {task}, and the batch has {entry.task_id}",
             )
         if what is What.DOWNLOADED:
             require(
                 "promises",
-                entry.state is State.DOWNLOADED,
+                entry.state is Stage.DOWNLOADED,
                 f"a result was saved, and is {entry.state}",
             )
 
 
-_DECIDABLE: Final = frozenset({State.AMBIGUOUS, State.REFUSED, State.QUEUED, State.SUBMITTED})
+_DECIDABLE: Final = frozenset({Stage.AMBIGUOUS, Stage.REFUSED, Stage.QUEUED, Stage.SUBMITTED})
 
 
 def _prompt(entry: Entry) -> str:

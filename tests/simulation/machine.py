@@ -56,10 +56,13 @@ class Machine:
     """What programs print for people."""
     transactions: int = 0
     """How many have ended: those that wait for a lock try again."""
-    watched: dict[str, str] = attrs.field(
-        factory=lambda: {"items": "journal", "muybridge_purchases": "store"}
+    watched: dict[str, tuple[str, str]] = attrs.field(
+        factory=lambda: {
+            "muybridge_item": ("item", "stage"),
+            "muybridge_purchases": ("store", "state"),
+        }
     )
-    """Tables whose column `state` tells how far something is, and what to call them."""
+    """Tables, what to call them, and the column that tells how far something is."""
     strike: Callable[[str], None] = lambda _: None
     """Called before each statement, with its first word."""
 
@@ -221,13 +224,13 @@ class Connection(sqlite3.Connection):
         if self._watches:
             return
         self.create_function("note_step", 3, self._note)
-        for table, named in self.machine.watched.items():
+        for table, (named, column) in self.machine.watched.items():
             # There is no such table in other files, and others may have locked this one.
             with suppress(sqlite3.OperationalError):
                 super().execute(
-                    f"CREATE TEMP TRIGGER watch_{table} AFTER UPDATE OF state ON main.{table} "
-                    f"WHEN old.state <> new.state "
-                    f"BEGIN SELECT note_step('{named}', old.state, new.state); END"
+                    f"CREATE TEMP TRIGGER watch_{table} AFTER UPDATE OF {column} ON main.{table} "
+                    f"WHEN old.{column} <> new.{column} "
+                    f"BEGIN SELECT note_step('{named}', old.{column}, new.{column}); END"
                 )
                 self._watches = True
 

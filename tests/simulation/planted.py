@@ -23,10 +23,9 @@ from unittest.mock import patch
 import attrs
 
 from muybridge.base_client import BaseClient
-from muybridge.batch import journaled_create, recovery
-from muybridge.batch.journal_entries import State as ItemState
-from muybridge.batch.journaled_create import ItemRecord
-from muybridge.batch.runner_files import DeadRunner
+from muybridge.batch.running import recovery
+from muybridge.batch.running.creates import ItemBooking
+from muybridge.batch.running.side_files import DeadRunner, ReplySlot
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
@@ -45,7 +44,7 @@ from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 from muybridge_protocol.operations import paid
 from muybridge_protocol.operations.poll import Poll
-from muybridge_protocol.purchases import NAMED, Budget, Measure, Outcome
+from muybridge_protocol.purchases import NAMED, Budget, Measure, Outcome, Stage
 
 Patch = tuple[Any, str, Any]
 """An owner, the name of one of its parts, and what is put in its place."""
@@ -109,7 +108,7 @@ _lives: Final[Any] = Owners.lives
 _take_end: Final[Any] = AsyncOutcomes._take_end
 _judged_by_books: Final[Any] = booking.judged
 _store_arm: Final[Any] = Store.arm
-_verdict_of_item: Final[Any] = journaled_create.verdict
+_outcome_of_item: Final[Any] = ItemBooking.outcome_of
 
 
 async def _create_until_it_works(self: Any, request: Any, *arguments: Any, **more: Any) -> Any:
@@ -247,18 +246,11 @@ def _dead_or_alive(cls: Any, place: Any, name: str) -> Any:
     return cls(place, name, None)
 
 
-def _judged_unread(_: Any, __: Any, ___: Any, reason: Any, record: Any) -> None:
-    record(ItemState.AMBIGUOUS, {"reason": reason or recovery.UNKNOWN_END})
-
-
-def _judged_unsent(_: Any, __: Any, ___: Any, ____: Any, record: Any) -> None:
-    record(ItemState.QUEUED, {})
-
-
-def _verdict_without_doubt(outcome: Any) -> Any:
-    if isinstance(outcome, CreateAmbiguous):
-        return ItemState.QUEUED, {"owner": None, "reply_status": None, "reply": None}
-    return _verdict_of_item(outcome)
+def _outcome_without_doubt(self: Any, end: Any, now: float) -> Any:
+    outcome = _outcome_of_item(self, end, now)
+    if outcome.state is State.AMBIGUOUS:
+        return Outcome(state=State.RELEASED, leads_to=Stage.QUEUED)
+    return outcome
 
 
 class _Unsynced:
@@ -412,17 +404,17 @@ FAULTS: Final = (
     Fault("an outage speeds up polls", ((Poll, "_again", _again_at_once),)),
     Fault(
         "a response is not kept before it is read",
-        ((ItemRecord, "keep", _nothing), (ItemRecord, "hold", _nothing)),
+        ((ReplySlot, "keep", _nothing),),
         "batches",
     ),
     Fault(
         "a kept response is not read",
-        ((recovery, "_take_over", _nothing), (recovery, "_judge", _judged_unread)),
+        ((recovery, "_record", _nothing),),
         "batches",
     ),
     Fault(
         "an armed item is taken for unsent",
-        ((recovery, "_judge", _judged_unsent),),
+        ((stores, "UNKNOWN_END", Outcome(state=State.RELEASED, leads_to=Stage.QUEUED)),),
         "batches",
     ),
     Fault(
@@ -432,7 +424,7 @@ FAULTS: Final = (
     ),
     Fault(
         "an ambiguous create of a batch is queued again",
-        ((journaled_create, "verdict", _verdict_without_doubt),),
+        ((ItemBooking, "outcome_of", _outcome_without_doubt),),
         "batches",
     ),
     Fault(

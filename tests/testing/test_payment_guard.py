@@ -18,7 +18,7 @@ from tests.client.fleets import run_all
 
 import muybridge
 from muybridge import batch
-from muybridge.batch import State
+from muybridge.batch import Stage
 from muybridge.payment_guard import PaidRequestBlocked, paid_requests
 from muybridge.testing import AsyncFakeTransport, FakeTransport, ScriptedServer, json_response
 from muybridge.testing.scripted_server import read_request, reply
@@ -142,7 +142,7 @@ def test_batch(tmp_path: Path, driver: str) -> None:
     with pytest.raises(PaidRequestBlocked):
         runs[driver]()
     (entry,) = batch.status(tmp_path).entries
-    assert entry.state is State.QUEUED
+    assert entry.state is Stage.QUEUED
 
 
 SUITE = {

@@ -21,7 +21,7 @@ from muybridge_protocol.operations import (
     Settled,
     Wait,
 )
-from muybridge_protocol.operations.download import Stage
+from muybridge_protocol.operations.download import DownloadStage
 from muybridge_protocol.operations.text import TextCall
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.text.encoding import encode_content
@@ -138,7 +138,7 @@ def _read(operation: Download, film: Film, now: float) -> tuple[Download, Told]:
     operation = operation.accept(film.head, now)
     events = [*operation.events]
     told: Told = {"head": told_head(film.head)}
-    if operation.settled is None and operation.stage is Stage.READING:
+    if operation.settled is None and operation.stage is DownloadStage.READING:
         told["offset"] = operation.part.offset
         told["pieces"] = [told_body(piece) for piece in film.pieces]
         for piece in film.pieces:

@@ -8,7 +8,7 @@ Both clients use `Credentials`, and so can a driver of your own:
     operation = operation.fail(credentials.redact_failure(failure), now)
 
 A service, or a proxy on the way, may echo the key. Everything that an operation receives can end up
-in exceptions, events, logs and journals. Redact it first.
+in exceptions, events, logs and stores. Redact it first.
 """
 
 from __future__ import annotations

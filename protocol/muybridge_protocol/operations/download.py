@@ -129,7 +129,7 @@ class Part:
     codings: tuple[str, ...] = ()
 
 
-class Stage(Enum):
+class DownloadStage(Enum):
     """What a download is doing."""
 
     FETCHING = auto()
@@ -137,10 +137,10 @@ class Stage(Enum):
     REFRESHING = auto()
 
 
-_STEPS: Final[dict[Stage, tuple[Step, ...]]] = {
-    Stage.FETCHING: ("accept", "fail"),
-    Stage.READING: ("take", "end", "fail"),
-    Stage.REFRESHING: ("receive", "fail"),
+_STEPS: Final[dict[DownloadStage, tuple[Step, ...]]] = {
+    DownloadStage.FETCHING: ("accept", "fail"),
+    DownloadStage.READING: ("take", "end", "fail"),
+    DownloadStage.REFRESHING: ("receive", "fail"),
 }
 
 
@@ -168,7 +168,7 @@ class Download(Operation[Saved]):
     deadline: float
     size_limit: int | None = SIZE_LIMIT
     part: Part = Part()
-    stage: Stage = Stage.FETCHING
+    stage: DownloadStage = DownloadStage.FETCHING
     hops: int = 0
     refreshed: bool = False
     fruitless: int = 0
@@ -227,7 +227,7 @@ class Download(Operation[Saved]):
             keeps_part=keeps_part,
             part=part,
             furthest=part.offset,
-            stage=Stage.FETCHING if url is not None else Stage.REFRESHING,
+            stage=DownloadStage.FETCHING if url is not None else DownloadStage.REFRESHING,
             refreshed=url is None,
         )
 
@@ -244,7 +244,7 @@ class Download(Operation[Saved]):
             return Settled(self._error("it took too long"))
         if now < self.due:
             return Wait(min(self.due, self.deadline))
-        if self.stage is Stage.REFRESHING and self.task is not None:
+        if self.stage is DownloadStage.REFRESHING and self.task is not None:
             query = result_query(self.task, self.service)
             return Send(query, min(now + self.timeout, self.deadline))
         return Fetch(self._fetch_request(), self.deadline)
@@ -343,7 +343,7 @@ class Download(Operation[Saved]):
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
             return self._settle(self._lasting(str(failure), advice=failure.remedies))
         undecodable = failure.phase is Phase.BODY and failure.reason is Reason.MALFORMED
-        if self.stage is Stage.READING and self.part.codings and undecodable:
+        if self.stage is DownloadStage.READING and self.part.codings and undecodable:
             (coding,) = self.part.codings
             return self._settle(self._lasting(f"the response is not {coding}, as it says"))
         return self._retry(str(failure), now)
@@ -388,7 +388,7 @@ class Download(Operation[Saved]):
         except InvalidAddress as error:
             reason = f"the fresh link cannot be used: {error.describe(in_facts)}"
             return self._settle(self._lasting(reason, advice=error.remedies))
-        return attrs.evolve(self, url=url, stage=Stage.FETCHING, hops=0, due=now, events=())
+        return attrs.evolve(self, url=url, stage=DownloadStage.FETCHING, hops=0, due=now, events=())
 
     def _without_link(self, result: Result) -> ServiceError:
         """Return what it means that *result*, the latest record of the task, has no link."""
@@ -426,7 +426,7 @@ class Download(Operation[Saved]):
             return self._settle(self._too_large())
         return attrs.evolve(
             self,
-            stage=Stage.READING,
+            stage=DownloadStage.READING,
             part=part,
             content_type=content_type,
             events=(DownloadProgress(part.offset, part.total),),
@@ -463,7 +463,9 @@ class Download(Operation[Saved]):
         if self.task is None or self.refreshed:
             reason = f"the link no longer works (status {status})"
             return self._settle(self._link_expired(reason, status))
-        return attrs.evolve(self, stage=Stage.REFRESHING, refreshed=True, due=now, events=())
+        return attrs.evolve(
+            self, stage=DownloadStage.REFRESHING, refreshed=True, due=now, events=()
+        )
 
     def _start_over(self, reason: str, now: float) -> Self:
         return attrs.evolve(self, part=Part())._retry(reason, now)
@@ -475,7 +477,7 @@ class Download(Operation[Saved]):
             return self._settle(self._error(reason))
         delay = max(backoff(self.seed, fruitless), min(at_least, LONGEST_WAIT))
         due, event = now + delay, WillRetry("download", reason, delay, fruitless)
-        stage = Stage.FETCHING if self.stage is Stage.READING else self.stage
+        stage = DownloadStage.FETCHING if self.stage is DownloadStage.READING else self.stage
         return attrs.evolve(
             self,
             stage=stage,

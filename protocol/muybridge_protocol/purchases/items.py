@@ -6,7 +6,7 @@ import attrs
 
 from muybridge_protocol.purchases.purchase import Outcome, Purchase
 from muybridge_protocol.purchases.states import Stage, State
-from muybridge_protocol.records.tasks import retained_until
+from muybridge_protocol.records.tasks import Task, retained_until
 
 
 @attrs.frozen(kw_only=True)
@@ -31,6 +31,9 @@ class Item:
         sha256: The file's checksum, or None.
         began: When its task's id became known, Unix seconds, or None.
         ended: When its final status became known, Unix seconds, or None.
+        next_poll_at: When its task may next be polled, Unix seconds, or None.
+        amounts: What it consumes, as `written_amounts` has it, if that was known when it was added;
+            or None.
     """
 
     batch: int
@@ -50,6 +53,8 @@ class Item:
     sha256: str | None = None
     began: float | None = None
     ended: float | None = None
+    next_poll_at: float | None = None
+    amounts: str | None = None
 
     def has_joined(self, purchase: Purchase) -> bool:
         """Whether *purchase* is that of an identical item, or of a request outside the batch."""
@@ -77,13 +82,18 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
                 stage=Stage.SUBMITTED,
                 owner=item.owner if item.stage is Stage.SUBMITTED else keep,
                 reason=None,
-                began=item.began if task is None else task.submitted_at,
+                began=_began(purchase) if task is None else task.submitted_at,
                 expires=item.expires if task is None else retained_until(task),
             )
         case State.ACCEPTED | State.AMBIGUOUS:
             # Whoever has joined it waits on: it is one question to a person, not several.
-            stage = Stage.JOINED if item.has_joined(purchase) else Stage.AMBIGUOUS
-            return attrs.evolve(item, stage=stage, owner=None, reason=purchase.reason)
+            if item.has_joined(purchase):
+                reason = (
+                    f"an identical request was sent before: {purchase.reason}; decide about it: "
+                    f"muybridge decide {purchase.key}"
+                )
+                return attrs.evolve(item, stage=Stage.JOINED, owner=None, reason=reason)
+            return attrs.evolve(item, stage=Stage.AMBIGUOUS, owner=None, reason=purchase.reason)
         case State.ABANDONED:
             return attrs.evolve(item, stage=Stage.ABANDONED, owner=None, reason=purchase.reason)
         case State.RESUBMITTED:
@@ -97,6 +107,12 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
                 after = Stage.QUEUED
             owner = keep if after is Stage.CLAIMED else None
             return attrs.evolve(item, stage=after, owner=owner, reason=purchase.reason)
+
+
+def _began(purchase: Purchase) -> float:
+    """Return when the task began that a person has named: as its token says, or as it was sent."""
+    began = Task.from_token(purchase.token or "").began_at
+    return purchase.armed_at if began is None else began
 
 
 def _waits_for(item: Item, purchase: Purchase) -> bool:

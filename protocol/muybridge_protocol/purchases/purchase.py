@@ -297,7 +297,11 @@ def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
 
 def called(purchase: Purchase) -> str:
     """Return what messages call *purchase*."""
-    return f"purchase {purchase.key}" + ("" if purchase.once is None else f" ({purchase.once})")
+    name = purchase.once
+    if purchase.number is not None:
+        batch = next((tag for tag in purchase.tags if tag.startswith("batch=")), "")
+        name = f"item {purchase.number} of the batch {batch.removeprefix('batch=')}"
+    return f"purchase {purchase.key}" + ("" if name is None else f" ({name})")
 
 
 def _with_late(purchase: Purchase, task: Task | None) -> Purchase:

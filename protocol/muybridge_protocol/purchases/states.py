@@ -83,7 +83,9 @@ class Stage(StrEnum):
 STEPS: Final[Mapping[Stage, frozenset[Stage]]] = {
     Stage.QUEUED: frozenset({Stage.ABANDONED}),
     Stage.CLAIMED: frozenset({Stage.QUEUED}),
-    Stage.SUBMITTED: frozenset({Stage.COMPLETED, Stage.FAILED, Stage.ABANDONED}),
+    Stage.JOINED: frozenset({Stage.ABANDONED}),
+    # A result that is downloaded at once takes two steps in one.
+    Stage.SUBMITTED: frozenset({Stage.COMPLETED, Stage.DOWNLOADED, Stage.FAILED}),
     Stage.COMPLETED: frozenset({Stage.DOWNLOADED}),
     Stage.REFUSED: frozenset({Stage.QUEUED}),
     Stage.DOWNLOADED: frozenset({Stage.COMPLETED}),  # its file is gone, and is downloaded again

@@ -44,7 +44,7 @@ ROWS: tuple[Entry, ...] = (
     Elsewhere(
         numbers=(96,),
         tests=(
-            "batch/test_journal.py::test_no_item_is_given_twice",
+            "purchases/test_items.py::test_an_item_is_claimed_and_armed_at_once",
             "batch/test_runs.py::test_two_runners_share_a_batch",
             "batch/test_kills.py::test_kills",
         ),
@@ -52,7 +52,7 @@ ROWS: tuple[Entry, ...] = (
     Elsewhere(
         numbers=(97,),
         tests=(
-            "batch/test_journal.py::test_a_spoilt_journal_is_refused",
+            "purchases/test_files.py::test_damage_where_nobody_reads",
             "batch/test_runs.py::test_the_journal_is_full",
             "batch/test_runs.py::test_a_journal_that_cannot_be_written",
         ),

@@ -1,9 +1,8 @@
-"""A journal in a database that is not there."""
+"""A store in a database that is not there."""
 
-from muybridge.batch import JournalUnusable
-from muybridge.batch.postgres import PostgresJournal
+from muybridge.purchases import StoreUnusable, open_store
 
 try:
-    PostgresJournal("postgresql://127.0.0.1:1/horses?connect_timeout=5", "horses")
-except JournalUnusable as error:
+    open_store("postgresql://127.0.0.1:1/horses?connect_timeout=5").counts(1)
+except StoreUnusable as error:
     print(str(error).partition(": ")[0])

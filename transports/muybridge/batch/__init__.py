@@ -1,4 +1,4 @@
-"""Batches: many requests at once, with a crash-safe journal and a contact sheet.
+"""Batches: many requests at once, with a crash-safe store and a contact sheet.
 
 from muybridge import Client, batch
 
@@ -8,20 +8,20 @@ with Client() as client:
 
 from __future__ import annotations
 
-from muybridge.batch.decisions.items import CannotResolve, Choice, abandon, adopt, resubmit
-from muybridge.batch.decisions.table import (
+from muybridge.batch.events import BatchEvent, Report, What
+from muybridge.batch.items.decision_table import (
     Decision,
     InvalidDecisions,
     ambiguous,
+    decide_all,
     decision_table,
-    resolve_all,
 )
-from muybridge.batch.events import BatchEvent, Report, What
-from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
-from muybridge.batch.opening import WrongService
-from muybridge.batch.preflight import Preview, preview
+from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, retry
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.folder import BatchMissing, WrongStore
+from muybridge.batch.items.preview import Preview, preview
+from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
+from muybridge.batch.items.submission import WrongService
 from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
@@ -31,41 +31,46 @@ from muybridge.batch.results.manifest import (
 from muybridge.batch.results.places.names import WrongPlace
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.batch.results.reports import status, write_sheet
-from muybridge.batch.run_batch import run, run_async, run_trio
+from muybridge.batch.running.runs import run, run_async, run_trio
+from muybridge.batch.running.worker import work, work_async
 from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
-from muybridge.batch.worker import work, work_async
+from muybridge.purchases.errors import StoreUnusable
+from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 
 __all__ = [
     "BatchEvent",
+    "BatchMissing",
     "BatchProblem",
-    "CannotResolve",
+    "CannotDecide",
     "Choice",
     "Decision",
     "Entry",
     "InvalidBatch",
     "InvalidDecisions",
-    "JournalMissing",
-    "JournalUnusable",
     "ManifestRow",
     "PlaceUnusable",
     "Preview",
     "Report",
     "SharedBatch",
     "SharedReport",
-    "State",
+    "Stage",
+    "StoreUnusable",
     "What",
     "WrongPlace",
     "WrongService",
+    "WrongStore",
     "abandon",
     "adopt",
     "ambiguous",
+    "decide_all",
     "decision_table",
     "manifest",
     "manifest_lines",
     "preview",
     "read_items",
-    "resolve_all",
+    "release",
     "resubmit",
+    "retry",
     "run",
     "run_async",
     "run_trio",

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.items.batch import SETTLED
+from muybridge.batch.items.entry import Entry
+from muybridge_protocol.purchases import Purchase, Stage
 
 
 class What(StrEnum):
@@ -56,18 +58,17 @@ class BatchEvent:
     ambiguous: int = 0
 
 
-SETTLED = frozenset({State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED})
-"""The final states."""
-
-
 @attrs.frozen(kw_only=True)
 class Report:
     """The progress of a batch.
 
     Args:
         folder: Its folder.
-        entries: Its items, read from the journal on access.
+        entries: Its items, read from the store on access.
         counts: How many items are in each state, without empty states.
+        name: Its name in its store.
+        strays: Purchases that were paid for, and whose task no item has: their responses arrived
+            when somebody had decided otherwise.
         sheet: The contact sheet, or None if it could not be written.
         stopped: Why a run stopped early, or "".
         without_sidecar: How many sidecars a run could not write. The results are saved, and the
@@ -79,7 +80,9 @@ class Report:
 
     folder: Path
     entries: Sequence[Entry] = attrs.field(repr=False)
-    counts: Mapping[State, int]
+    counts: Mapping[Stage, int]
+    name: str = ""
+    strays: tuple[Purchase, ...] = ()
     sheet: Path | None = None
     stopped: str = ""
     without_sidecar: int = 0
@@ -89,14 +92,14 @@ class Report:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do, neither for a run nor for a person."""
-        return SETTLED.issuperset(self.counts)
+        return {*SETTLED}.issuperset(self.counts)
 
     @property
     def ambiguous(self) -> tuple[Entry, ...]:
         """The items that need a person's decision."""
-        if State.AMBIGUOUS not in self.counts:
+        if Stage.AMBIGUOUS not in self.counts:
             return ()
-        return tuple(entry for entry in self.entries if entry.state is State.AMBIGUOUS)
+        return tuple(entry for entry in self.entries if entry.state is Stage.AMBIGUOUS)
 
     def path_of(self, entry: Entry) -> Path | None:
         """Return the path of the file of *entry*, or None if there is none."""

@@ -1,91 +1,105 @@
-"""Batches in a journal that several machines share: begin one, and look at it from anywhere."""
+"""Batches in a store that several machines share: begin one, and look at it from anywhere."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from muybridge.batch.entries import Entries
-from muybridge.batch.events import SETTLED
-from muybridge.batch.items import BatchProblem, InvalidBatch, Source, checked_items
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.limits.rate import check_rate
-from muybridge.batch.opening import check_same_items, check_service
-from muybridge.batch.port import SharedJournal, Stray
+from muybridge.batch.items.batch import SETTLED, Batch, tag_of
+from muybridge.batch.items.entries import Entries
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.folder import FOLDER, BatchMissing, find_batch
+from muybridge.batch.items.reading import (
+    BatchProblem,
+    CheckedItems,
+    InvalidBatch,
+    Source,
+    checked_items,
+)
+from muybridge.batch.items.requests import amounts_of_item, unknown_amounts
+from muybridge.batch.items.submission import NewItems, check_same_items, check_service
 from muybridge.batch.results.places.names import check_place, place_for_all
-from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.configuration import check_prices, check_spending
+from muybridge.purchases import open_store
+from muybridge.purchases.rates import check_rate
+from muybridge.purchases.store import Store
 from muybridge_protocol.arguments import check_type
+from muybridge_protocol.purchases import BudgetUse, Item, Stage, read_amounts
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
-    from muybridge_protocol.purchases import Budget, BudgetUse
+    from muybridge_protocol.purchases import Budget, Purchase
 
 
 @attrs.frozen
 class SharedBatch:
-    """A batch in a database.
+    """A batch in a store that several machines share.
 
     Args:
-        url: The database: `postgresql://USER@HOST/DATABASE`. Keep the password in a `.pgpass` file,
-            or in `PGPASSWORD`.
+        store: The store, or its place: `postgresql://USER@HOST/DATABASE`. Keep the password in a
+            `.pgpass` file, or in `PGPASSWORD`.
         name: The batch's name, of 1 to 200 printable characters.
     """
 
-    url: str = attrs.field(repr=False)
+    store: Store | str | os.PathLike[str] = attrs.field(repr=False)
     name: str
 
     def __attrs_post_init__(self) -> None:
-        check_type("url", self.url, str, "a string, such as 'postgresql://HOST/DATABASE'")
+        line = "a store, or its place, such as 'postgresql://HOST/DATABASE'"
+        check_type("store", self.store, (Store, str, os.PathLike), line)
 
-    def open(self, *, lease: float | None = None) -> SharedJournal:
-        """Open its journal.
-
-        Args:
-            lease: Seconds without a sign of life after which another worker takes over, or None for
-                the default.
+    def open(self) -> Batch:
+        """Open it.
 
         Raises:
-            JournalMissing: There is no such batch.
-            JournalUnusable: The database cannot be used.
+            BatchMissing: There is no such batch.
+            StoreUnusable: The store cannot be used.
         """
-        from muybridge.batch.postgres import LEASE, PostgresJournal
+        with ExitStack() as stack:
+            store = stack.enter_context(self.open_store())
+            found = Batch.find(store, self.name)
+            if found is None:
+                raise BatchMissing(f"There is no batch {self.name} in {store.place}.")
+            stack.pop_all()  # the batch closes it
+        return found
 
-        return PostgresJournal(self.url, self.name, lease=LEASE if lease is None else lease)
+    def open_store(self) -> Store:
+        """Return the store, or open it, as a new owner."""
+        return self.store if isinstance(self.store, Store) else open_store(self.store)
 
 
 LONGEST_NAME: Final = 200
-"""Longest name of a batch in a database, in characters."""
+"""Longest name of a batch in a store, in characters."""
 
 
 def is_batch_name(name: object) -> bool:
-    """Whether *name* may be that of a batch in a database: it is shown and typed in one line."""
-    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+    """Whether *name* may be that of a batch in a store: the value of a tag, typed in one line."""
+    if not isinstance(name, str) or name != name.strip():
+        return False
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
 Place = str | os.PathLike[str] | SharedBatch
-"""The folder of a batch, or a batch in a database."""
+"""The folder of a batch, or a batch in a store."""
 
 
 @attrs.frozen(kw_only=True)
 class SharedReport:
-    """The progress of a batch in a database.
+    """The progress of a batch in a store.
 
     Args:
         batch: The batch.
         counts: How many items are in each state, without empty states.
-        entries: Its items, read from the journal on access.
-        strays: Responses that arrived too late to be recorded for their items, except those whose
-            tasks the items have been given since. If one has a task id, that task was paid for.
+        entries: Its items, read from the store on access.
+        strays: Purchases that were paid for, and whose task no item has: their responses arrived
+            when somebody had decided otherwise.
         stopped: Why a worker stopped early, or "".
         over_budget: Whether it stopped because a budget is used up: the batch's own, or one of the
             client's.
@@ -94,9 +108,9 @@ class SharedReport:
     """
 
     batch: SharedBatch
-    counts: Mapping[State, int]
+    counts: Mapping[Stage, int]
     entries: Sequence[Entry] = attrs.field(repr=False)
-    strays: tuple[Stray, ...] = ()
+    strays: tuple[Purchase, ...] = ()
     stopped: str = ""
     over_budget: bool = False
     budget: BudgetUse | None = None
@@ -105,15 +119,15 @@ class SharedReport:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do, neither for a worker nor for a person."""
-        return SETTLED.issuperset(self.counts)
+        return {*SETTLED}.issuperset(self.counts)
 
     @property
     def ambiguous(self) -> tuple[Entry, ...]:
         """The items that need a person's decision."""
-        if State.AMBIGUOUS not in self.counts:
+        if Stage.AMBIGUOUS not in self.counts:
             return ()
-        with self.batch.open() as journal:
-            return tuple(journal.entries(State.AMBIGUOUS))
+        with self.batch.open() as batch:
+            return tuple(batch.entries(Stage.AMBIGUOUS))
 
 
 def submit(
@@ -137,12 +151,11 @@ def submit(
             items.
         service: Where its tasks will be: `client.service`.
         rate: Maximum requests per second of all workers at this service together; infinity for no
-            limit, or None to leave it unchanged. All batches of a database at the same service
+            limit, or None to leave it unchanged. All batches of a store at the same service
             share this limit.
         budget: What all creates of the batch may consume together, whichever machines send them, or
-            None to leave it unchanged. A batch that was begun without a budget cannot get one
-            later.
-        prices: What they cost, if the budget limits that. They also apply to items that were added
+            None to leave it unchanged. It is a budget of the tag `batch=NAME`.
+        prices: What they cost, or None if workers know. They also apply to items that were added
             without them and are not sent yet.
         out: Where workers store the results: `s3://BUCKET/PREFIX`, or a folder that has the same
             absolute path on every machine; or None to leave it unchanged. Without one, each worker
@@ -151,14 +164,11 @@ def submit(
     Raises:
         InvalidBatch: Some items are not valid, or differ from those that the batch has, a budget
             cannot be kept, or the name does not have 1 to 200 printable characters.
-        JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
+        StoreUnusable: The store cannot be used; `WrongService` if its tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
             for results (`WrongPlace`) is not the same for every worker.
         OSError: The file cannot be read.
     """
-    from muybridge.batch.limits.spending import check_budget
-    from muybridge.batch.postgres import PostgresJournal
-
     check_batch(batch)
     check_prices(prices)
     check_spending(budget, None)
@@ -167,7 +177,9 @@ def submit(
     if out is not None:
         check_place(out)
     if not is_batch_name(batch.name):
-        said = f"it must have 1 to {LONGEST_NAME} characters, all of them printable"
+        said = (
+            f"it must have 1 to {LONGEST_NAME} characters, all printable, and no space at its ends"
+        )
         raise InvalidBatch([BatchProblem("the name", "", said)])
     check_rate(rate)
     check_budget(budget)
@@ -175,31 +187,78 @@ def submit(
     named = service.require_base_url()
     with ExitStack() as stack:
         items = stack.enter_context(checked_items(source, service.gave_out))
-        given: dict[str, Any] = {"budget": budget, "prices": prices, "out": place, "rate": rate}
-        journal = stack.enter_context(
-            PostgresJournal.create(batch.url, batch.name, named, items, **given)
-        )
-        check_service(journal, named)
-        if not journal.is_new:
-            # All of it or nothing. As in a worker's step, items are locked before the counts that
-            # adding some changes. What workers wait for is locked last.
-            with journal.transaction():
-                known = check_same_items(journal, items)
-                if budget is not None or prices is not None:
-                    journal.complete_needs(budget)
-                if len(items) > known:
-                    journal.add(islice(items, known, None), after=known, budget=budget)
-                if place is not None:
-                    journal.store_in(place)
-                if budget is not None:
-                    journal.limit_budget(budget)
-                if rate is not None:
-                    journal.limit_rate(rate)
-        return report_of(batch, journal)
+        store = stack.enter_context(batch.open_store())
+        known = Batch.find(store, batch.name)
+        if known is None:
+            if budget is not None:
+                _check_amounts(items, budget, prices)
+            if budget is not None:  # before anybody can send anything
+                store.limit(tag_of(batch.name), budget)
+            known = Batch.begin(
+                store, batch.name, NewItems(items, prices), service=named, place=place
+            )
+        check_service(known, named)
+        if not known.is_new:
+            count = check_same_items(known, items)
+            kept = _use_of(known)
+            limits = budget or (None if kept is None else kept.budget)
+            if limits is not None:
+                _check_amounts(items, limits, prices, known)
+            if budget is not None:
+                store.limit(known.tag, budget)
+            if prices is not None:
+                known.price(lambda item: amounts_of_item(item, prices))
+            if len(items) > count:
+                known.add(NewItems(items, prices, count), after=count)
+            if place is not None:
+                known = known.store_in(place)
+        if rate is not None:
+            known.limit_rate(rate)
+        return report_of(batch, known)
+
+
+def _check_amounts(
+    items: CheckedItems, budget: Budget, prices: PriceList | None, batch: Batch | None = None
+) -> None:
+    """Check that it is known how much of what *budget* limits each item needs.
+
+    Args:
+        items: The items.
+        budget: The budget.
+        prices: What they cost, or None if that is not known.
+        batch: The batch, if it is begun: it may have recorded what its items need.
+
+    Raises:
+        InvalidBatch: It is not.
+    """
+    problems: list[BatchProblem] = []
+    recorded: Iterator[Item] = iter(()) if batch is None else batch.items()
+    for number, item in enumerate(items, start=1):
+        known = next(recorded, None)
+        if known is None or known.amounts is None:
+            amounts = amounts_of_item(item.new(), prices)
+        else:
+            amounts = read_amounts(known.amounts)
+        problems += [
+            BatchProblem(f"item {number}", measure.value, told)
+            for measure, told in unknown_amounts(budget, amounts)
+        ]
+    if problems:
+        raise InvalidBatch(problems)
+
+
+def check_budget(budget: Budget | None) -> None:
+    """Check that *budget* can be one of a batch.
+
+    Raises:
+        ValueError: It is a budget for a period.
+    """
+    if budget is not None and budget.per is not None:
+        raise ValueError("the budget of a batch is one for the whole batch: leave `per` out")
 
 
 def check_batch(batch: object) -> None:
-    """Check that *batch* is a batch in a database.
+    """Check that *batch* is a batch in a store.
 
     Raises:
         TypeError: It is something else.
@@ -212,35 +271,48 @@ def shared_status(batch: SharedBatch) -> SharedReport:
     """Return the progress of *batch*.
 
     Raises:
-        JournalUnusable: The database cannot be used, or there is no such batch.
+        StoreUnusable: The store cannot be used; `BatchMissing` if there is no such batch.
     """
     check_batch(batch)
-    with batch.open() as journal:
-        return report_of(batch, journal)
+    with batch.open() as found:
+        return report_of(batch, found)
 
 
-def report_of(batch: SharedBatch, journal: SharedJournal) -> SharedReport:
-    """Return the progress of *batch* as *journal* has it."""
-    counts = journal.counts()
-    entries = Entries(partial(batch.open), sum(counts.values()))
+def report_of(batch: SharedBatch, found: Batch) -> SharedReport:
+    """Return the progress of *batch*, which is open."""
+    counts = found.counts()
     return SharedReport(
         batch=batch,
         counts=counts,
-        entries=entries,
-        strays=tuple(stray for stray in journal.strays() if not _is_adopted(journal, stray)),
-        budget=journal.budget_use(),
-        out=journal.out,
+        entries=Entries(batch.open, sum(counts.values())),
+        strays=tuple(found.strays()),
+        budget=_use_of(found),
+        out=found.place,
     )
 
 
-def _is_adopted(journal: SharedJournal, stray: Stray) -> bool:
-    """Whether the item has the task of *stray* by now."""
-    return stray.task_id is not None and stray.task_id == journal.entry(stray.number).task_id
+def _use_of(batch: Batch) -> BudgetUse | None:
+    """Return how far the budget of a batch is used up, or None if it has none."""
+    for stored in batch.store.limits():
+        if stored.tag == batch.tag and stored.budget.per is None:
+            spent = batch.store.spent(stored.label_of(batch.tag), stored.budget)
+            return BudgetUse(budget=stored.budget, spent=spent, exceeded=None)
+    return None
 
 
-def open_journal(place: Place) -> SqliteJournal | SharedJournal:
-    """Open the journal of a batch, wherever it is."""
+def open_batch(place: Place) -> Batch:
+    """Open a batch, wherever it is.
+
+    Raises:
+        BatchMissing: There is none.
+        StoreUnusable: Its store cannot be read, or lacks it.
+    """
     if isinstance(place, SharedBatch):
         return place.open()
     check_type("out", place, (str, os.PathLike), "the folder of a batch, or a SharedBatch")
-    return SqliteJournal(Path(place))
+    return find_batch(Path(place))
+
+
+def folder_of(place: Place) -> Path | None:
+    """Return the folder of this machine's files of a batch, or None if it is anywhere."""
+    return None if isinstance(place, SharedBatch) else Path(place) / FOLDER

@@ -14,28 +14,27 @@ import click
 
 from muybridge import batch as batches
 from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_items
-from muybridge.batch.items import Source, checked_items
-from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
-from muybridge.batch.opening import LOCAL
+from muybridge.batch.items.folder import FOLDER, BatchMissing, Record, find_batch
+from muybridge.batch.items.reading import Source, checked_items
 from muybridge.batch.results.reports import reasons
 from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
-from muybridge.batch.runner_files import processes_at_work
-from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
+from muybridge.batch.running.opening import LOCAL
+from muybridge.batch.running.side_files import processes_at_work
 from muybridge.cli import options
-from muybridge.cli.batch_decisions import ambiguous, resolve
+from muybridge.cli.batch_decisions import retry
 from muybridge.cli.batch_manifest import manifest
-from muybridge.cli.batch_places import in_database, in_folder
+from muybridge.cli.batch_places import BATCH, place_of
 from muybridge.cli.batch_preview import confirm, show_preview
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import (
     ENDINGS,
     counted,
     exit_code_for,
-    journal_errors,
     say_how_to_decide,
     say_reasons,
+    say_strays,
     show_shared,
+    store_errors,
     summary_record,
 )
 from muybridge.cli.batch_sheet import sheet
@@ -59,10 +58,12 @@ from muybridge.cli.spending import LIMIT_NAMES
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
 from muybridge.cli.workers import submit
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.signals import ignoring_signals
 from muybridge_protocol.errors import InvalidAddress, LocalError
 from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.local_errors import NOTHING_SENT
+from muybridge_protocol.purchases import Stage
 from muybridge_protocol.remedies import message
 from muybridge_protocol.service import Service
 
@@ -80,7 +81,7 @@ def batch() -> None:
     """Group the commands for batches."""
 
 
-for _one in (ambiguous, manifest, resolve, sheet, submit):
+for _one in (manifest, retry, sheet, submit):
     batch.add_command(_one)
 
 
@@ -172,12 +173,12 @@ def run(
         prices=invocation.spending.read_prices(),
     )
     if dry_run:
-        with journal_errors(context, invocation):
+        with store_errors(context, invocation):
             show_preview(invocation, chosen.preview(file), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
     invocation.note(resuming=partial(_command, chosen))
-    with journal_errors(context, invocation), ExitStack() as ending:
+    with store_errors(context, invocation), ExitStack() as ending:
         try:
             report = _run(chosen)
         except KeyboardInterrupt as interrupt:
@@ -281,31 +282,29 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
     """
     try:
         return batches.status(out)
-    except JournalMissing:
+    except BatchMissing:
         interrupt.add_note("Nothing was sent.")
         raise interrupt from None
 
 
-@batch.command(params=[options.JSON])
-@in_folder
-@in_database
+@batch.command("status", params=[BATCH, options.JSON, options.BATCH_STORE])
 @pass_invocation
 @click.pass_context
-def status(
-    context: click.Context, invocation: Invocation, folder: str, *, journal: str | None
-) -> None:
+def status(context: click.Context, invocation: Invocation, batch: str) -> None:
     """Show the state of a batch.
 
-    With --json: {event: summary, ok, exit_code, counts, items, sheet}. With --journal, items are
-    those that need a decision, and strays replaces sheet; budgets is added if the batch has a
+    BATCH is the folder of a batch, or its name in a store.
+
+    With --json: {event: summary, ok, exit_code, counts, items, sheet}. If BATCH is a name, items
+    are those that need a decision, and strays replaces sheet; budgets is added if the batch has a
     budget, and out if it has a place for results.
     """
-    with journal_errors(context, invocation):
-        if journal is not None:
-            shared = batches.shared_status(batches.SharedBatch(journal, folder))
-            show_shared(context, invocation, shared)
-        report = batches.status(folder)
-    invocation.note(resuming=partial(_command_for, folder))
+    with store_errors(context, invocation):
+        place = place_of(batch, invocation.spending.store)
+        if isinstance(place, batches.SharedBatch):
+            show_shared(context, invocation, batches.shared_status(place))
+        report = batches.status(batch)
+    invocation.note(resuming=partial(_command_for, batch))
     _finish(context, invocation, report)
 
 
@@ -343,7 +342,8 @@ def _finish(
         long_document({**summary_record(code, counts, report.entries), "sheet": written})
     say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
-        say_how_to_decide(shlex.quote(str(report.folder)))
+        say_how_to_decide(report.folder)
+    say_strays(report.strays)
     if report.stopped:
         say(f"stopped: {report.stopped}")
     if not invocation.presentation.json:
@@ -366,7 +366,7 @@ def _finish(
 
 def _at_work(out: str) -> str:
     """Return which other processes are at work on the batch in *out*, or ""."""
-    with suppress(JournalUnusable):  # the run itself reports that
+    with suppress(StoreUnusable):  # the run itself reports that
         return _named(processes_at_work(Path(out, FOLDER)))
     return ""
 
@@ -381,7 +381,7 @@ def _named(processes: Sequence[str]) -> str:
 def _counts(report: Report) -> Iterator[tuple[str, int]]:
     """Yield how many items are in each state; completed ones whose file is gone are missing."""
     for state, count in report.counts.items():
-        missing = report.missing if state is State.COMPLETED else 0
+        missing = report.missing if state is Stage.COMPLETED else 0
         if count > missing:
             yield state, count - missing
         if missing:
@@ -391,13 +391,13 @@ def _counts(report: Report) -> Iterator[tuple[str, int]]:
 def _command(chosen: _Chosen) -> str | None:
     """Return the command that resumes the batch, or None if no command can.
 
-    The journal has the items and the rate. Before there is one, the command needs the file, and a
-    pipe cannot be read again.
+    The store has the items and the rate. Before the batch is begun, the command needs the file, and
+    a pipe cannot be read again.
     """
     invocation = chosen.invocation
     connection = _at_its_service(invocation.connection, chosen.out)
     words = ["muybridge", "batch", "run"]
-    if not Path(chosen.out, FOLDER, NAME).exists():
+    if not _is_begun(chosen.out):
         if chosen.file is None or not Path(chosen.file).is_file():
             return None
         words.append(chosen.file)
@@ -420,8 +420,16 @@ def _command(chosen: _Chosen) -> str | None:
     return shlex.join([*words, *words_of(connection, "local")])
 
 
+def _is_begun(out: str) -> bool:
+    """Whether there is a batch in *out*, as far as can be read."""
+    try:
+        return Record.read(Path(out)) is not None
+    except StoreUnusable:
+        return True
+
+
 def _command_for(folder: str) -> str:
-    """Return the command that continues the batch in *folder*, given no more than its journal."""
+    """Return the command that continues the batch in *folder*, given no more than its store."""
     given = words_of(_at_its_service(Connection(), folder), "base_url", *PERMISSIONS, "local")
     return shlex.join(["muybridge", "batch", "run", "--out", folder, *given])
 
@@ -429,12 +437,12 @@ def _command_for(folder: str) -> str:
 def _at_its_service(connection: Connection, folder: str) -> Connection:
     """Return *connection* with the options that lead to the service of the batch in *folder*.
 
-    Those that lead there already stay as they are, and so do all if its journal cannot be read.
+    Those that lead there already stay as they are, and so do all if its store cannot be read.
     """
     try:
-        with SqliteJournal(Path(folder), check=False, writes=False) as journal:
-            service = journal.service
-    except JournalUnusable:
+        with find_batch(Path(folder)) as found:
+            service = found.service
+    except (StoreUnusable, LocalError):
         return connection
     if service == LOCAL:
         return attrs.evolve(connection, local=True, base_url=None, api_key_file=None)

@@ -70,7 +70,7 @@ def _say_rest(preview: Preview, prices: PriceList | None) -> None:
         say(remark)
     if preview.counts:
         counts = ", ".join(f"{count} {state}" for state, count in preview.counts.items())
-        say(f"in the journal: {counts}")
+        say(f"in the batch: {counts}")
     if preview.joins:
         say(f"items that share the task of an identical request: {preview.joins}")
     if preview.left:

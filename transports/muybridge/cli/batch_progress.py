@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge.batch.events import BatchEvent, What
-from muybridge.batch.journal_entries import Entry
+from muybridge.batch.items.entry import Entry
 from muybridge.cli.terminal import document, is_live, message_console, say
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import readable
@@ -222,7 +222,7 @@ def event_record(event: BatchEvent) -> dict[str, Any]:
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:
-    """Return an item of the journal as programs read it."""
+    """Return an item of a batch as programs read it."""
     return _without_blanks(
         {
             **attributes(entry, "number", "name", "family", "state"),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 import click
 
 from muybridge.batch import SharedReport
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import JournalMissing, JournalOutdated, JournalUnusable
-from muybridge.batch.port import Stray
+from muybridge.batch.disk_errors import StoreOutdated
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.results.places.port import PlaceUnusable
+from muybridge.batch.shared import Place
+from muybridge.cli.batch_places import words_of
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import interrupted_code
@@ -26,28 +28,30 @@ from muybridge.cli.exit_codes import (
     ExitCode,
 )
 from muybridge.cli.invocation import Invocation
+from muybridge.cli.purchase_records import purchase_record, task_of
 from muybridge.cli.terminal import answer, document, long_document, say
-from muybridge_protocol.records.convert import attributes
+from muybridge.purchases import Purchase, StoreUnusable
+from muybridge_protocol.purchases import Stage
 from muybridge_protocol.service import is_identifier, shown_id
 
 ENDINGS = (
     (
         AMBIGUOUS,
-        (State.AMBIGUOUS,),
-        "some requests may have been accepted, and you decide (`batch resolve`)",
+        (Stage.AMBIGUOUS,),
+        "some requests may have been accepted, and you decide (`muybridge decide`)",
     ),
     (
         NOT_SAVED,
-        (State.COMPLETED,),
-        "some results are not downloaded yet, or the journal cannot be used",
+        (Stage.COMPLETED,),
+        "some results are not downloaded yet, or the store cannot be used",
     ),
     (
         SAFE,
-        (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED),
+        (Stage.QUEUED, Stage.CLAIMED, Stage.ARMED, Stage.JOINED, Stage.SUBMITTED),
         "some items are not finished",
     ),
-    (NOT_SENT, (State.REFUSED,), "some were refused"),
-    (FAILED, (State.FAILED,), "some tasks failed"),
+    (NOT_SENT, (Stage.REFUSED,), "some were refused"),
+    (FAILED, (Stage.FAILED,), "some tasks failed"),
     (DONE, (), "all are done"),
 )
 """The exit code of a batch with an item in one of the states, and its meaning.
@@ -57,20 +61,20 @@ finishes, then the rest.
 """
 
 
-def exit_code_for(found: Mapping[State, int]) -> ExitCode:
+def exit_code_for(found: Mapping[Stage, int]) -> ExitCode:
     """Return the exit code for a batch, given how many items are in each state."""
     return next((code for code, states, _ in ENDINGS if any(map(found.get, states))), DONE)
 
 
 @contextmanager
-def journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
-    """Report an unusable journal or store as a fault of the disk, not as the end of a task."""
+def store_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
+    """Report an unusable store or place as a fault of the disk, not as the end of a task."""
     try:
         yield
-    except (JournalUnusable, PlaceUnusable) as error:
+    except (StoreUnusable, PlaceUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
-        if not isinstance(error, JournalMissing | JournalOutdated):
+        if not isinstance(error, BatchMissing | StoreOutdated):
             invocation.say_next_command()
         if invocation.presentation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
@@ -87,27 +91,27 @@ def say_reasons(entries: Iterable[Entry], *, stopped: str = "") -> None:
     """
     queued: dict[str, list[str]] = {}
     for entry in entries:
-        if entry.reason is None or entry.state is State.DOWNLOADED:
+        if entry.reason is None or entry.state is Stage.DOWNLOADED:
             continue
-        if entry.state is State.QUEUED:
+        if entry.state is Stage.QUEUED:
             if entry.reason != stopped:
                 queued.setdefault(entry.reason, []).append(entry.label)
         else:
             say(f"{entry.label} is {entry.state}: {entry.reason}{_named(entry)}")
     for reason, (first, *others) in queued.items():
         are = f" and {len(others)} more are" if others else " is"
-        say(f"{first}{are} {State.QUEUED}: {reason}")
+        say(f"{first}{are} {Stage.QUEUED}: {reason}")
 
 
-def counted(counts: Mapping[State, int] | Mapping[str, int]) -> str:
+def counted(counts: Mapping[Stage, int] | Mapping[str, int]) -> str:
     """Return how many items are in each state, in words."""
     return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
 def summary_record(
-    code: int, counts: Mapping[State, int] | Mapping[str, int], entries: Iterable[Entry]
+    code: int, counts: Mapping[Stage, int] | Mapping[str, int], entries: Iterable[Entry]
 ) -> dict[str, object]:
-    """Return what a batch's last JSON object has, wherever its journal is."""
+    """Return what a batch's last JSON object has, wherever it is."""
     return {
         "event": "summary",
         "ok": not code,
@@ -117,15 +121,12 @@ def summary_record(
     }
 
 
-def say_how_to_decide(batch: str) -> None:
-    """Say how a person decides about ambiguous items.
-
-    Args:
-        batch: The batch, as words of the command.
-    """
+def say_how_to_decide(place: Place) -> None:
+    """Say how a person decides about ambiguous items of the batch at *place*."""
+    words = shlex.join(["muybridge", "decide", *words_of(place)])
     say(
-        f"check your account, then decide: muybridge batch resolve {batch} ITEM --adopt ID | "
-        "--abandon | --resubmit --i-may-pay-twice"
+        f"check your account, then decide: {words} ITEM --adopt ID | "
+        "--abandon | --release --not-charged | --resubmit --i-may-pay-twice"
     )
 
 
@@ -143,9 +144,7 @@ def show_shared(
     code = state if interrupted is None else interrupted_code(interrupted, state)
     ambiguous = report.ambiguous
     if invocation.presentation.json:
-        strays = [
-            attributes(stray, "number", "attempt", "state", "token") for stray in report.strays
-        ]
+        strays = [{"number": stray.number, **purchase_record(stray)} for stray in report.strays]
         use = report.budget
         more: dict[str, object] = {} if use is None else {"budgets": list(budget_records(use))}
         if report.out is not None:
@@ -154,9 +153,8 @@ def show_shared(
         long_document({**summary, "strays": strays, **more})
     say_reasons(ambiguous)
     if ambiguous:
-        say_how_to_decide(f"--journal URL {shlex.quote(report.batch.name)}")
-    for stray in report.strays:
-        _say_stray(stray, report, adoptable={entry.number for entry in ambiguous})
+        say_how_to_decide(report.batch)
+    say_strays(report.strays)
     if report.budget is not None:
         say_spent(report.budget)
     if report.out is not None:
@@ -168,37 +166,19 @@ def show_shared(
     context.exit(code)
 
 
-def _say_stray(stray: Stray, report: SharedReport, *, adoptable: Container[int]) -> None:
-    """Report a response that arrived too late, and what to do about it.
-
-    Args:
-        stray: The response.
-        report: The progress of the batch.
-        adoptable: The items that may still adopt its task.
-    """
-    late = f"item {stray.number}: a response arrived after you had decided about the item"
-    if stray.task_id is None:
-        paid = stray.state in (State.SUBMITTED, State.AMBIGUOUS)
-        said = "It names no task, so check your account" if paid else "That request created no task"
-        say(f"{late}. {said}.")
-        return
-    task = shlex.quote(stray.task_id)
-    advice = f"to see it: muybridge get {task}"
-    if stray.number in adoptable:
-        batch = f"--journal URL {shlex.quote(report.batch.name)}"
-        advice += (
-            f"; to use it for this item: muybridge batch resolve {batch} {stray.number} "
-            f"--adopt {task}"
+def say_strays(strays: Iterable[Purchase]) -> None:
+    """Report tasks that no item has, and what to do about them."""
+    for stray in strays:
+        say(
+            f"item {stray.number}: a response arrived after you had decided about the item. It "
+            f"names task {task_of(stray)}, which you have probably paid for; to see it: muybridge "
+            f"get {shlex.quote(task_of(stray))}"
         )
-    say(
-        f"{late}. It names task {shown_id(stray.task_id)}, which you have probably paid for; "
-        f"{advice}"
-    )
 
 
 def _named(entry: Entry) -> str:
     """Return a note about the id that the response to an ambiguous item names, or ""."""
-    named = entry.possible_id if entry.state is State.AMBIGUOUS else None
+    named = entry.possible_id if entry.state is Stage.AMBIGUOUS else None
     if named is None or not is_identifier(named):
         return ""
     return f"; the response names {shown_id(named)}"

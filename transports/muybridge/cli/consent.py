@@ -29,7 +29,7 @@ from muybridge.verbs.consent import (
 from muybridge_protocol.errors import InvalidKey
 from muybridge_protocol.estimates import Quantities, Totals, estimate_of
 from muybridge_protocol.local_errors import NOTHING_SENT
-from muybridge_protocol.purchases import Amounts, Measure, amounts_of
+from muybridge_protocol.purchases import Amounts, Measure, OwnTags, amounts_of
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
@@ -123,8 +123,12 @@ def obtain_consent(invocation: Invocation, wanted: Quantities, *, yes: bool) -> 
     )
 
 
-def require_budget(invocation: Invocation) -> None:
+def require_budget(invocation: Invocation, batch: str | None = None) -> None:
     """Refuse to begin many requests without a budget, if that is what a person has chosen.
+
+    Args:
+        invocation: The command.
+        batch: The name of the batch in the store, if it is known: it may have a budget of its own.
 
     Raises:
         ConsentRequired: No budget in the store limits creates.
@@ -133,8 +137,11 @@ def require_budget(invocation: Invocation) -> None:
     """
     if _chosen(invocation) is not Consent.BUDGET:
         return
+    tags = dict(all_tags(invocation.spending.read_tags()))
+    if batch is not None:
+        tags |= OwnTags(batch=batch)
     with invocation.spending.open_store() as store:
-        found = budgets_for(store, all_tags(invocation.spending.read_tags()))
+        found = budgets_for(store, tags)
     if any(stored.budget.limits.keys() - {Measure.CALLS} for stored, _ in found):
         _use_the_store(invocation)
         return

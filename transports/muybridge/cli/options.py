@@ -261,8 +261,6 @@ PLAIN_HTTP_PROXY: click.Option = _option(
     is_flag=True,
     help="Allow sending the key unencrypted through a proxy, for http:// URLs.",
 )
-JOURNAL: Final = "The database with the journal: postgresql://USER@HOST/DATABASE."
-"""The help of the option that names a database."""
 SIDECAR: click.Option = _option(
     "--sidecar",
     is_flag=True,
@@ -321,6 +319,13 @@ STORE: click.Option = _option(
     shell_complete=files,
     help="Where paid requests are recorded: a file, or postgresql://USER@HOST/DATABASE [default: "
     "$MUYBRIDGE_STORE, or a file in your state folder].",
+)
+BATCH_STORE: click.Option = _option(
+    "--store",
+    metavar="PLACE",
+    shell_complete=files,
+    help="The store with the batch: a file, or postgresql://USER@HOST/DATABASE [default: the one "
+    "that its folder names, or $MUYBRIDGE_STORE].",
 )
 TAG: click.Option = _option(
     "--tag",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from muybridge.cli.batch_decisions import decide_items, list_undecided
 from muybridge.cli.budgets import show_budgets
 from muybridge.cli.course import operand
 from muybridge.cli.invocation import Invocation, pass_invocation
@@ -163,15 +164,31 @@ def _show_purchases(invocation: Invocation, store: Store) -> None:
     say(f"recorded in {store.place}; {RECORDED}")
 
 
+in_batch: Final = click.option(
+    "--batch",
+    metavar="BATCH",
+    help="Only items of a batch: its folder, or its name in the store.",
+)
+
+
 @click.command(params=[JSON, STORE])
 @click.option("--csv", is_flag=True, help="Print a table to fill in, for decide --from.")
+@in_batch
 @click.option(
     "--unpriced",
     is_flag=True,
     help="List requests whose cost is unknown instead: they block limits on cost.",
 )
 @pass_invocation
-def undecided(invocation: Invocation, *, csv: bool, unpriced: bool) -> None:
+@click.pass_context
+def undecided(
+    context: click.Context,
+    invocation: Invocation,
+    *,
+    csv: bool,
+    batch: str | None,
+    unpriced: bool,
+) -> None:
     """List the requests that may have been accepted and need your decision.
 
     They count as spent, and are not sent again, until you decide. Look at your account for a task
@@ -183,10 +200,14 @@ def undecided(invocation: Invocation, *, csv: bool, unpriced: bool) -> None:
     or the same table, gives it.
 
     With --json: {ok, store, undecided: [{key, time, account, family, model, tier, state, once,
-    tags, reason, candidate_id, task_id, late_task_id, amounts}]}.
+    tags, reason, candidate_id, task_id, late_task_id, amounts}]}. With --batch: {ok, batch,
+    undecided: [{number, name, family, state, candidate_id, reason, request}]}.
     """
     if csv and invocation.presentation.json:
         raise click.UsageError("give one of --csv and --json")
+    if batch is not None:
+        list_undecided(context, invocation, batch, csv=csv)
+        return
     with invocation.spending.open_store() as store:
         found = decisions.unpriced(store) if unpriced else decisions.undecided(store)
         if csv:
@@ -259,8 +280,11 @@ def _show_undecided(store: Store, found: Sequence[Purchase]) -> None:
     "--not-charged", is_flag=True, help="Your account shows that what you release was not charged."
 )
 @click.option("--i-may-pay-twice", is_flag=True, help="You may pay twice for what you resubmit.")
+@in_batch
 @pass_invocation
+@click.pass_context
 def decide(
+    context: click.Context,
     invocation: Invocation,
     key: str | None,
     *,
@@ -272,6 +296,7 @@ def decide(
     file: str | None,
     not_charged: bool,
     i_may_pay_twice: bool,
+    batch: str | None,
 ) -> None:
     """Decide what happened to a request that may have been accepted.
 
@@ -286,8 +311,12 @@ def decide(
     With --from, decide about many at once. All of the file is checked first, and either every
     decision is recorded or none. Lines without a decision are ignored.
 
+    With --batch, KEY is the number or the name of an item, and the next `batch run`, or a worker,
+    acts on the decision. --abandon also applies to an item that is not sent yet.
+
     With --json: {ok, purchase: {key, state, task_id, ...}} with the fields of `undecided`, or with
-    --from {ok, purchases: [...]}.
+    --from {ok, purchases: [...]}. With --batch: {ok, item: {number, name, state, ...}}, or with
+    --from {ok, items: [...]}.
     """
     given = {
         Choice.ADOPT: adopt is not None,
@@ -301,6 +330,12 @@ def decide(
     if len(choices) > 1:
         raise click.UsageError(f"give one of {_CHOICES}")
     said = {"not_charged": not_charged, "i_may_pay_twice": i_may_pay_twice}
+    if batch is not None:
+        if cost is not None or (file is None and not choices):
+            raise click.UsageError(f"with --batch, give an ITEM and one of {_CHOICES}")
+        choice = choices[0] if choices else None
+        decide_items(context, invocation, batch, key, choice, task=adopt, table=file, **said)
+        return
     with invocation.spending.open_store() as store:
         if file is not None:
             after = decisions.decide(store, decisions.read_decisions(file), **said)

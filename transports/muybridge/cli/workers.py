@@ -1,4 +1,4 @@
-"""`batch submit` and `worker`: batches in a database, which several machines work on."""
+"""`batch submit` and `worker`: batches in a store, which several machines work on."""
 
 from __future__ import annotations
 
@@ -8,20 +8,29 @@ from contextlib import ExitStack
 import click
 
 from muybridge import batch as batches
-from muybridge.batch.worker import CONCURRENCY, CREATES
+from muybridge.batch.running.worker import CONCURRENCY, CREATES
 from muybridge.cli import options
 from muybridge.cli.batch_progress import reporting
-from muybridge.cli.batch_reports import counted, journal_errors, show_shared
+from muybridge.cli.batch_reports import counted, show_shared, store_errors
 from muybridge.cli.consent import require_budget
 from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.purchase_records import store_words
 from muybridge.cli.terminal import answer, document, say
 from muybridge.cli.verbose import logging_to_stderr
+from muybridge.purchases.environment import default_place
 from muybridge.signals import ignoring_signals
 
 
-@click.command(params=[options.JSON, *options.BATCH_LIMITS, options.PRICES, *options.CONNECTION])
+@click.command(
+    params=[
+        options.JSON,
+        options.STORE,
+        *options.BATCH_LIMITS,
+        options.PRICES,
+        *options.CONNECTION,
+    ]
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--journal", required=True, metavar="URL", help=options.JOURNAL)
 @click.option("--name", required=True, help="The name of the batch, of at most 200 characters.")
 @click.option(
     "--out",
@@ -37,12 +46,11 @@ def submit(
     invocation: Invocation,
     file: str,
     *,
-    journal: str,
     name: str,
     out: str | None,
     rate: float | None,
 ) -> None:
-    """Begin a batch in a database, or add requests to it.
+    """Begin a batch in a store, or add requests to it.
 
     FILE has the format of `batch run`, and every request is checked. Nothing is sent: `muybridge
     worker` does that, on as many machines as you like. The limits apply to all workers together. To
@@ -51,9 +59,9 @@ def submit(
     With --json: {ok, counts}.
     """
     service = invocation.connection.service()
-    with journal_errors(context, invocation):
+    with store_errors(context, invocation):
         report = batches.submit(
-            batches.SharedBatch(journal, name),
+            _shared(invocation, name),
             file,
             service,
             rate=rate,
@@ -65,19 +73,20 @@ def submit(
         document({"ok": True, "counts": dict(report.counts)})
         return
     answer(counted(report.counts))
-    words = shlex.join(["--batch", name, *([] if report.out else ["--out", name])])
-    say(f"to start a worker, on any machine: muybridge worker --journal URL {words}")
+    words = ["--batch", name, *([] if report.out else ["--out", name])]
+    store = store_words(invocation.spending.open_store())
+    say(f"to start a worker, on any machine: muybridge worker {shlex.join([*store, *words])}")
 
 
 @click.command(
     params=[
         options.JSON_LINES,
+        options.STORE,
         *options.BATCH_WAITING,
         options.INSECURE_DOWNLOADS,
         *options.CONNECTION,
     ]
 )
-@click.option("--journal", required=True, metavar="URL", help=options.JOURNAL)
 @click.option("--batch", "name", required=True, metavar="NAME", help="The name of the batch.")
 @click.option(
     "--out",
@@ -89,7 +98,7 @@ def submit(
     "--spool",
     metavar="DIR",
     help="The folder on this machine for unfinished downloads, and for responses while the "
-    "database is unreachable [default: the --out folder; if --out is in S3, a folder in your "
+    "store is unreachable [default: the --out folder; if --out is in S3, a folder in your "
     "state folder]",
 )
 @options.at_once("--creates", CREATES, "creates under way")
@@ -100,14 +109,13 @@ def worker(
     context: click.Context,
     invocation: Invocation,
     *,
-    journal: str,
     name: str,
     out: str | None,
     spool: str | None,
     creates: int,
     concurrency: int,
 ) -> None:
-    """Work on a batch in a database until nothing is left to do.
+    """Work on a batch in a store until nothing is left to do.
 
     Begin the batch with `batch submit`, and start as many workers as you like. No two of them send
     the same request. If one dies, the others take over. Results are saved in a folder on this
@@ -120,10 +128,10 @@ def worker(
     {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision, with
     budgets if the batch has a budget, and with out if it has a place for results.
     """
-    shared = batches.SharedBatch(journal, name)
+    shared = _shared(invocation, name)
     interrupted: KeyboardInterrupt | None = None
-    require_budget(invocation)
-    with journal_errors(context, invocation), ExitStack() as ending:
+    require_budget(invocation, name)
+    with store_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
             client = invocation.open_client(stack)
             event = stack.enter_context(reporting(json=invocation.presentation.json))
@@ -146,3 +154,8 @@ def worker(
                 ending.enter_context(ignoring_signals())
                 interrupted, report = interrupt, batches.shared_status(shared)
         show_shared(context, invocation, report, interrupted=interrupted)
+
+
+def _shared(invocation: Invocation, name: str) -> batches.SharedBatch:
+    """Return the batch *name* in the store of the options and the environment."""
+    return batches.SharedBatch(invocation.spending.store or default_place(), name)

@@ -437,7 +437,7 @@ class Drive(Generic[Op]):
             if self._booking is not None:
                 self._booking.take(after)
             self._tracker.tell_end(after.events if failure.sent else ())
-        except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
+        except Exception as other:  # noqa: BLE001  a store's or a listener's: one can be raised
             add_note(broken.error, f"{type(other).__name__} besides: {other}")
 
 

@@ -20,7 +20,7 @@ from muybridge.signals import genuine
 from muybridge.wire.exchange import PIECE
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download
-from muybridge_protocol.operations.download import Part, Saved, Stage
+from muybridge_protocol.operations.download import DownloadStage, Part, Saved
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import RemedyKind
 
@@ -242,7 +242,7 @@ class _Saving(Drive[Download]):
             moment = now()
             self._operation = self._operation.accept(head, moment)
             self._tracker.head(head.status, moment)
-            if self._operation.stage is not Stage.READING:
+            if self._operation.stage is not DownloadStage.READING:
                 return
             self._part.begin(self._operation.part)
             self._tracker.tell(self._operation.events)

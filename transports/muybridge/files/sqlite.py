@@ -1,4 +1,4 @@
-"""SQLite files that lose nothing they have confirmed, shared by the batch journal and the store.
+"""SQLite files that lose nothing they have confirmed, as a store of purchases needs them.
 
 They have a rollback journal: WAL is no faster when every commit must be durable, and it corrupts
 files in the SQLite releases that come with Python 3.11. A new file appears whole or not at all, so
@@ -81,6 +81,8 @@ def create(path: Path, patience: float, fill: Callable[[sqlite3.Connection], Non
     finally:
         with ignoring_errors(OSError):
             new.unlink(missing_ok=True)
+    if is_new:
+        remove_unfinished(path)  # whoever is still creating one finds that there is a file
     return is_new
 
 

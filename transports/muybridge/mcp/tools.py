@@ -17,7 +17,7 @@ import attrs
 from anyio.to_thread import run_sync
 from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 
-from muybridge.batch.items import WrongItem, read_item
+from muybridge.batch.items.reading import WrongItem, read_item
 from muybridge.cli.purchase_records import purchase_record, store_words, sums_record
 from muybridge.cli.totals import plain
 from muybridge.mcp.answers import Answer, Refusal, problems_of, quoted

@@ -37,6 +37,7 @@ from muybridge.purchases import open_store
 from muybridge.purchases.environment import place_in_commands
 from muybridge.purchases.errors import Exceeded, NameHeld, OnceTaken, StoreUnusable
 from muybridge.purchases.history import History
+from muybridge.purchases.items import Place
 from muybridge.purchases.store import Store
 from muybridge_protocol.arguments import NO_TAGS
 from muybridge_protocol.errors import CreateAmbiguous
@@ -85,6 +86,7 @@ class Books:
         prices: What requests cost, or None if that is not known.
         dedupe: Whether identical requests join, and whether also across tags.
         tags: The tags of every purchase, which were checked.
+        account: Whose requests they are, or None for what the store makes of the key.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Books:
         prices: PriceList | None = None,
         dedupe: Dedupe,
         tags: Tags = NO_TAGS,
+        account: str | None = None,
     ) -> None:
         self.prices = prices
         self.tags: Tags = tags
@@ -104,7 +107,7 @@ class Books:
         self.store: Store = store if isinstance(store, Store) else open_store(store)
         self.budgets = budgets
         self._credentials = credentials
-        self._account: str | None = None
+        self._account: str | None = account
 
     @property
     def account(self) -> str:
@@ -220,11 +223,13 @@ class Booking:
         self._outcome: object = None
         self.concluded: Purchase | None = None
         """The purchase with its outcome, once that is recorded."""
+        self.exceeded: Exceeded | None = None
+        """Why it does not fit into a budget, or None."""
 
     @property
-    def place(self) -> str:
-        """Where the store is."""
-        return self._books.store.place
+    def is_armed(self) -> bool:
+        """Whether it is armed, and nothing is recorded of its outcome."""
+        return self._armed
 
     async def arm(self, deadline: float) -> TransportFailure | BrokenOff | None:
         """Reserve what the operation consumes. Return None, or why it must not be sent.
@@ -240,6 +245,7 @@ class Booking:
         try:
             await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
         except Exceeded as error:
+            self.exceeded = error
             return TransportFailure(
                 phase=Phase.CONNECT,
                 sent=False,
@@ -301,6 +307,23 @@ class Booking:
         usage = answer.usage_metadata if isinstance(answer, GenerateContentResponse) else None
         await self._conclude(attrs.evolve(judged(answer), cost=self._cost(usage)))
 
+    async def conclude(self, outcome: Outcome) -> Purchase:
+        """Record *outcome*, and return the purchase as it is then.
+
+        Raises:
+            LookupError: The store lacks the purchase.
+            StoreUnusable: It could not be recorded.
+        """
+        self._armed = False
+        conclude = partial(self._books.store.conclude, self.key, outcome)
+        self.concluded = await self._runtime.finish_in_thread(conclude)
+        return self.concluded
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome, as it is recorded."""
+        return judged(self._outcome)
+
     async def record_usage(self, usage: UsageMetadata) -> None:
         """Record what a stream that was read to its end has cost, if its tokens have a price."""
         cost = self._cost(usage)
@@ -324,9 +347,9 @@ class Booking:
         )
         return estimate_of(consumed, self._books.prices).cost
 
-    def _arm(self, lasts: float) -> None:
+    def _order(self) -> Order:
         family, model, tier, amounts = _described(self._operation, self._books.prices)
-        order = Order(
+        return Order(
             account=self._books.account,
             family=family,
             model=model,
@@ -336,8 +359,13 @@ class Booking:
             name=self._once,
             digest=self._digest,
         )
+
+    def _arm(self, lasts: float, item: Place | None = None) -> None:
+        order = self._order()
         self._armed_at = seconds_awake_or_asleep()
-        self._books.store.arm(order, key=self.key, lasts=lasts, budgets=self._books.budgets)
+        self._books.store.arm(
+            order, key=self.key, lasts=lasts, budgets=self._books.budgets, item=item
+        )
 
 
 _UNDER_WAY: Final = CreateAmbiguous(reason="its response did not arrive")

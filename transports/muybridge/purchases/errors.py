@@ -13,6 +13,10 @@ class StoreUnusable(MuybridgeError):
     """The store cannot be read or written, so nothing is sent. The message says why."""
 
 
+class StoreAway(StoreUnusable):
+    """The store's database cannot be reached at the moment."""
+
+
 class InvalidLimit(LocalError):
     """A limit in the environment cannot be read. Nothing was sent."""
 
@@ -45,11 +49,15 @@ class Exceeded(Exception):
     Args:
         message: The message.
         remedies: What to do, as data.
+        is_unknown: Whether that is because nobody knows how much this request needs.
     """
 
-    def __init__(self, message: str, remedies: tuple[Remedy, ...] = ()) -> None:
+    def __init__(
+        self, message: str, remedies: tuple[Remedy, ...] = (), *, is_unknown: bool = False
+    ) -> None:
         super().__init__(message)
         self.remedies: tuple[Remedy, ...] = remedies
+        self.is_unknown: bool = is_unknown
 
 
 class Lost(Exception):

@@ -22,6 +22,11 @@ _MOST_VALUES: Final = 500
 """Most values of one kind in a statement."""
 
 
+def place_of(item: Item) -> Place:
+    """Return the place of *item*."""
+    return item.batch, item.number
+
+
 def read_item(row: Sequence[Any]) -> Item:
     """Return the item in a row."""
     return Item(**dict(zip(OF_ITEM, row, strict=True)))
@@ -88,11 +93,14 @@ def update_items(rows: Rows, changes: Mapping[Place, Item]) -> None:
     )
 
 
+def may_begin(item: Item, owner: str) -> bool:
+    """Whether *owner* may begin with *item*: it is queued and free, or claimed by them."""
+    is_free = item.stage is Stage.QUEUED and item.owner is None
+    return is_free or (item.stage, item.owner) == (Stage.CLAIMED, owner)
+
+
 def armed_item(item: Item | None, owner: str, key: str) -> Item | None:
     """Return *item* as it is armed by *owner*, or None if that may not be."""
-    if item is None:
-        return None
-    is_free = item.stage is Stage.QUEUED and item.owner is None
-    if not is_free and (item.stage, item.owner) != (Stage.CLAIMED, owner):
+    if item is None or not may_begin(item, owner):
         return None
     return attrs.evolve(item, stage=Stage.ARMED, owner=owner, purchase=key, reason=None)

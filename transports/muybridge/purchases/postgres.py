@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -23,9 +24,8 @@ try:
 except ImportError as _missing:
     raise missing_extra("muybridge.purchases", "psycopg", "postgres") from _missing
 
-from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.batch.postgres.connecting import LIMITS, Connection, connect, named
-from muybridge.purchases.errors import StoreUnusable
+from muybridge.purchases.connecting import LIMITS, Connection, connect, is_away, named
+from muybridge.purchases.errors import StoreAway, StoreUnusable
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.steps import REPLACED
 from muybridge.purchases.turns import Turns
@@ -50,6 +50,8 @@ _ANSWERS: Final = 8.0
 _ENDS: Final = 4.0
 """Seconds in which it must answer to COMMIT or ROLLBACK, at least."""
 _CREATING: Final = 0x6D757970
+_AT_ONCE: Final = 1000
+"""Most sets of values that are sent without waiting."""
 # Not by to_regclass: behind a pooler, the same server process may remember that there was none.
 _TABLE: Final = (
     "SELECT 1 FROM pg_class WHERE relname = 'muybridge_store' AND pg_table_is_visible(oid)"
@@ -79,8 +81,7 @@ class PostgresDatabase:
     def __init__(self, url: str, *, words: Mapping[str, str] = WORDS) -> None:
         self._url = url
         self._texts = Texts(words, "%({})s")
-        with _telling_unusable():
-            self._place = named(url)
+        self._place = named(url)
         self.begin()
         _DATABASES.add(self)
 
@@ -162,13 +163,12 @@ class PostgresDatabase:
         except _CONFLICTS as error:
             raise Conflict from error
         except genuine(TimeoutError) as error:
-            raise StoreUnusable(
-                f"{self._place} is busy. Nothing is sent. Run again later."
-            ) from error
+            raise StoreAway(f"{self._place} is busy. Nothing is sent. Run again later.") from error
         except psycopg.errors.UndefinedTable as error:
             raise StoreUnusable(f"{self._place} {REPLACED}") from error
         except psycopg.Error as error:
-            raise StoreUnusable(
+            kind = StoreAway if is_away(error) else StoreUnusable
+            raise kind(
                 f"{self._place}: {_said(error)}. Nothing is sent. Make the database reachable and "
                 "writable."
             ) from error
@@ -199,7 +199,9 @@ class PostgresRows:
     def run_each(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
         """Execute a statement with one set of values after the other."""
         with self._db.cursor() as cursor:
-            cursor.executemany(self._texts.of(statement).encode(), [*values])
+            left = iter(values)
+            while some := list(islice(left, _AT_ONCE)):  # there may be millions
+                cursor.executemany(self._texts.of(statement).encode(), some)
 
     def hold(self, tags: Sequence[str], *, shared: Sequence[str] = ()) -> None:
         """Wait until nobody else holds *tags*, and hold them until the transaction ends.
@@ -252,8 +254,7 @@ class _Place:
                 self._db.close()  # it has ended meanwhile, and nothing was done in it
             else:
                 return self._db
-        with _telling_unusable():
-            self._db = connect(self._url, ends)
+        self._db = connect(self._url, ends)
         self._db.execute(begin, prepare=False)
         return self._db
 
@@ -273,14 +274,6 @@ def _undo(db: Connection) -> None:
         db.execute("ROLLBACK", prepare=False)
     except psycopg.Error:
         db.close()
-
-
-@contextmanager
-def _telling_unusable() -> Generator[None]:
-    try:
-        yield
-    except JournalUnusable as error:
-        raise StoreUnusable(str(error)) from error
 
 
 def _said(error: psycopg.Error) -> str:

@@ -110,7 +110,21 @@ CREATE TABLE muybridge_owners (
     lease_until {real} NOT NULL,
     buried_at {real}
 )""",
-    "CREATE TABLE muybridge_batch (number bigint NOT NULL PRIMARY KEY, name text NOT NULL UNIQUE)",
+    """
+CREATE TABLE muybridge_batch (
+    number bigint NOT NULL PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    service text NOT NULL,
+    place text
+)""",
+    """
+CREATE TABLE muybridge_rates (
+    service text NOT NULL PRIMARY KEY,
+    rate {real},
+    next_at {real} NOT NULL,
+    paused_until {real} NOT NULL,
+    written_at {real} NOT NULL
+)""",
     """
 CREATE TABLE muybridge_item (
     batch bigint NOT NULL,
@@ -130,6 +144,8 @@ CREATE TABLE muybridge_item (
     sha256 text,
     began {real},
     ended {real},
+    next_poll_at {real},
+    amounts text,
     PRIMARY KEY (batch, number),
     UNIQUE (batch, stem)
 )""",

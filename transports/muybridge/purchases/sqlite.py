@@ -104,6 +104,10 @@ class SqliteDatabase:
         """Begin as an owner that nothing waits for: at first, and again in a forked child."""
         self._turns = Turns()
         self._naming = threading.Lock()
+        self.resign()
+
+    def resign(self) -> None:
+        """Be another owner from now on. The one before is dead, so it must not be sending."""
         self._owners = Owners(self.path.with_name(f"{self.path.name}.owners"))
 
     @property

@@ -24,7 +24,14 @@ from muybridge.purchases.errors import (
     TaskTaken,
 )
 from muybridge.purchases.history import Duration, keep
-from muybridge.purchases.items import Place, armed_item, lock_items, parts_of, update_items
+from muybridge.purchases.items import (
+    Place,
+    armed_item,
+    lock_items,
+    parts_of,
+    place_of,
+    update_items,
+)
 from muybridge.purchases.lists import Member
 from muybridge.purchases.port import Conflict, Mark, Rows
 from muybridge.purchases.schema import COLUMNS, EVER, VERSION, listed
@@ -42,6 +49,7 @@ from muybridge_protocol.purchases import (
     Order,
     Outcome,
     Purchase,
+    Stage,
     State,
     StoredBudget,
     Sums,
@@ -128,8 +136,23 @@ class Decision:
     wall: float | None = None
 
 
+@attrs.frozen(eq=False, kw_only=True)
+class Moving:
+    """A step of an item that concerns no purchase.
+
+    Args:
+        item: The item as it was read.
+        after: Its next stage, or the same one.
+        facts: Its other values.
+    """
+
+    item: Item
+    after: Stage
+    facts: Mapping[str, Any]
+
+
 _NOT_SENT: Final = Outcome(state=State.RELEASED, reason="it was not sent")
-Step = Arming | News | Withdrawal | Decision | Duration
+Step = Arming | News | Withdrawal | Decision | Moving | Duration
 
 
 def alone(step: Step) -> frozenset[Hashable]:
@@ -199,7 +222,7 @@ class Transaction:
         sums = _Sums(self.rows, part)
         changed = self._change_all(members, sums)
         armed = self._insert_all(members, leases=leases)
-        self._move_items(changed, armed)
+        self._move_items(changed, armed, members)
         self._check_owners(armed, leases=leases)
         self._keep_within_budgets(armed, sums, limited)
         sums.write()
@@ -367,10 +390,16 @@ class Transaction:
         self,
         changed: Mapping[str, tuple[Purchase, Outcome | None]],
         armed: Sequence[Member[Step]],
+        members: Sequence[Member[Step]],
     ) -> None:
-        """Let the items follow their purchases, and arm those for which something is armed."""
+        """Let the items follow their purchases, arm those for which something is armed, and move.
+
+        An item that moves is not armed in the same list: each of its steps ends before the next.
+        """
         arming = [(one, one.step) for one in armed if isinstance(one.step, Arming)]
+        moving = [(one, one.step) for one in members if isinstance(one.step, Moving)]
         places = [step.item for _, step in arming if step.item is not None]
+        places += [place_of(step.item) for _, step in moving]
         known = lock_items(self.rows, changed, places)
         changes: dict[Place, Item] = {}
         for place, item in known.items():
@@ -388,6 +417,14 @@ class Transaction:
             else:
                 self._items[step.key] = (step.item, known[step.item])
                 changes[step.item] = mine
+        for one, move in moving:
+            place, read = place_of(move.item), move.item
+            now = known.get(place)
+            if now is None or (now.stage, now.owner) != (read.stage, read.owner):
+                one.error = Lost(f"item {read.number} is another worker's, or is done")
+                continue
+            one.result = attrs.evolve(now, stage=move.after, **move.facts)
+            known[place] = changes[place] = one.result
         update_items(self.rows, changes)
 
     def _is_committed(self, one: Member[Step], step: Arming) -> bool:
@@ -510,7 +547,9 @@ class Transaction:
                     )
                     for key in unpriced[:1]
                 ]
-                return Exceeded(f"{reason}{told}", tuple(remedies))
+                amounts = step.order.amounts
+                is_unknown = any(amounts[one] is None for one in budget.limits)
+                return Exceeded(f"{reason}{told}", tuple(remedies), is_unknown=is_unknown)
         return None
 
     def _unknown(

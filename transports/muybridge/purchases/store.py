@@ -23,17 +23,30 @@ from muybridge.purchases.items import (
     Place,
     insert_items,
     lock_items,
+    may_begin,
+    place_of,
     read_item,
     update_items,
 )
 from muybridge.purchases.lists import Lists, Member
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
+from muybridge.purchases.rates import (
+    Permits,
+    RequestRate,
+    check_rate,
+    lock_rate,
+    read_rate,
+    sharers_of,
+    stored_rate,
+    write_rate,
+)
 from muybridge.purchases.schema import EVER, OPEN, TABLES, UPGRADES, VERSION, are_open, listed
 from muybridge.purchases.steps import (
     SELECT,
     SELECT_LIMITS,
     Arming,
     Decision,
+    Moving,
     News,
     Step,
     Transaction,
@@ -104,12 +117,15 @@ class NewItem:
         stem: The name of its file, without the suffix; unique in the batch.
         family: The family of the request.
         body: The request as it is sent, as JSON.
+        amounts: What it consumes, as `written_amounts` has it, if whoever sends it may not know its
+            price; or None.
     """
 
     name: str = ""
     stem: str
     family: str
     body: str
+    amounts: str | None = None
 
     def of(self, batch: int, number: int) -> Item:
         """Return it as the item *number* of a batch."""
@@ -177,17 +193,17 @@ class Pruning:
     undecided: int
 
 
-def _repeating(method: Callable[P, T]) -> Callable[P, T]:
+def repeating(method: Callable[P, T]) -> Callable[P, T]:
     """Repeat a transaction that was in the way of another one."""
 
     @wraps(method)
-    def repeating(*arguments: P.args, **more: P.kwargs) -> T:
+    def repeated(*arguments: P.args, **more: P.kwargs) -> T:
         for _ in range(_ATTEMPTS):
             with suppress(Conflict):
                 return method(*arguments, **more)
         raise StoreUnusable("The store is too busy. Nothing was changed. Run again later.")
 
-    return repeating
+    return repeated
 
 
 class Store:
@@ -209,7 +225,7 @@ class Store:
 
     def begin(self) -> None:
         """Begin with nothing to record: at first, and again in a forked child."""
-        self._late: dict[News | Withdrawal | Duration, None] = {}
+        self._late: dict[Step, None] = {}
         self._lists: Lists[Step] = Lists(self._commit, self._take_back, alone)
         self._part = secrets.randbelow(self.database.parts)
 
@@ -241,7 +257,7 @@ class Store:
             StoreUnusable: It cannot be read or written.
         """
         if self._salt is None:
-            with self._transaction():
+            with self.transaction():
                 pass  # which reads it
         return digest(str(self._salt).encode())
 
@@ -363,12 +379,19 @@ class Store:
         return decision
 
     def decide_all(
-        self, choices: Iterable[Choosing], *, wall: float | None = None
+        self,
+        choices: Iterable[Choosing],
+        *,
+        moves: Iterable[tuple[Item, Stage]] = (),
+        only_checked: bool = False,
+        wall: float | None = None,
     ) -> list[Purchase]:
         """Record decisions in one transaction, all or none. Return the purchases.
 
         Args:
             choices: What was decided.
+            moves: Items for which nothing is under way, each with the stage that was decided.
+            only_checked: Whether nothing is recorded, so that `NoneDecided` is raised in any case.
             wall: The time by this machine's clock, or None to read it.
 
         Raises:
@@ -378,22 +401,25 @@ class Store:
         """
         self.sweep()
         here = time.time() if wall is None else wall
-        return self._decided([
-            Decision(one.key, one.change(), None if one.choice is None else here)
-            for one in choices
-        ])  # fmt: skip
+        decisions: list[Step] = [
+            Decision(one.key, one.change(), None if one.choice is None else here) for one in choices
+        ]
+        moving = [Moving(item=item, after=after, facts={"reason": None}) for item, after in moves]
+        return self._decided([*decisions, *moving], only_checked=only_checked)
 
-    @_repeating
-    def _decided(self, decisions: Sequence[Decision]) -> list[Purchase]:
+    @repeating
+    def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
+        if not decisions and only_checked:
+            raise NoneDecided({})
         if not decisions:
             return []
         members = [Member[Step](one) for one in decisions]
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             self._carry_out(turn, members)
             reasons = {n: one.error for n, one in enumerate(members) if one.error is not None}
-            if reasons:
+            if reasons or only_checked:
                 raise NoneDecided(reasons)
-        return [one.result for one in members]
+        return [one.result for one in members if isinstance(one.step, Decision)]
 
     def price(self, key: str, amounts: Mapping[Measure, Decimal]) -> Purchase:
         """Record what a purchase has consumed, as a person has found out.
@@ -419,7 +445,7 @@ class Store:
             LookupError: There is no such purchase.
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             found = {} if rows is None else find_all(rows, [key])
         if key not in found:
             raise LookupError(f"there is no purchase {key}")
@@ -434,7 +460,7 @@ class Store:
             StoreUnusable: The store cannot be read or written.
         """
         self.record_late()
-        with self._reading() as rows:
+        with self.reading() as rows:
             found = None
             if rows is not None:
                 found = named(rows, account, name) or twin(rows, account, name)
@@ -448,7 +474,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             found = [] if rows is None else rows.run(
                 f"{SELECT} WHERE account = :account AND task = :task",
                 account=account, task=indexed(task),
@@ -467,7 +493,7 @@ class Store:
         if are_open(states):
             where = f"{where} AND {OPEN}"
         while True:
-            with self._reading() as rows:
+            with self.reading() as rows:
                 if rows is None:
                     return
                 found = rows.run(
@@ -493,7 +519,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return None
             return find_history(rows, digest(str(self._salt).encode()), indexed(task))
@@ -504,7 +530,7 @@ class Store:
 
     # Owners
 
-    @_repeating
+    @repeating
     def register(self, lease: float) -> None:
         """Begin to take items, for *lease* seconds; then, and before, call `renew`.
 
@@ -515,14 +541,28 @@ class Store:
         """
         owner = self.database.owner()
         if self.database.leases:
-            with self._transaction() as turn:
+            with self.transaction() as turn:
                 turn.rows.run(
                     "INSERT INTO muybridge_owners (id, host, pid, lease, lease_until) "
-                    "VALUES (:id, :host, :pid, :lease, {now} + :lease)",
+                    "VALUES (:id, :host, :pid, :lease, {now} + :lease) ON CONFLICT DO NOTHING",
                     id=owner, host=socket.gethostname(), pid=os.getpid(), lease=lease,
                 )  # fmt: skip
 
-    @_repeating
+    @repeating
+    def unregister(self) -> None:
+        """End the lease of this process, which has given back what it had taken.
+
+        Raises:
+            StoreUnusable: It cannot be recorded.
+        """
+        if self.database.leases:
+            with self.transaction() as turn:
+                turn.rows.run(
+                    "DELETE FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
+                    owner=self.database.owner(),
+                )  # fmt: skip
+
+    @repeating
     def renew(self) -> None:
         """Extend the lease of this process.
 
@@ -531,7 +571,7 @@ class Store:
             StoreUnusable: It cannot be recorded.
         """
         if self.database.leases:
-            with self._transaction() as turn:
+            with self.transaction() as turn:
                 if not turn.rows.change(
                     "UPDATE muybridge_owners SET lease_until = {now} + lease "
                     "WHERE id = :owner AND buried_at IS NULL", owner=self.database.owner(),
@@ -544,7 +584,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read or written.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             found = [] if rows is None else rows.run(
                 "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL"
             )  # fmt: skip
@@ -552,9 +592,26 @@ class Store:
             if self._is_gone(str(owner)):
                 self._free_items_of(str(owner))
 
-    @_repeating
-    def _free_items_of(self, owner: str) -> None:
-        with self._transaction() as turn:
+    def bury(self, owner: str) -> None:
+        """Declare *owner* dead, whose process has certainly ended, and free its items.
+
+        What it was sending is ambiguous.
+
+        Raises:
+            StoreUnusable: The store cannot be read or written.
+        """
+        with self.reading() as rows:
+            armed = [] if rows is None else rows.run(
+                f"SELECT key FROM muybridge_purchases WHERE owner = :owner AND state = 'armed' "
+                f"AND {OPEN}", owner=owner,
+            )  # fmt: skip
+        if armed:
+            self._written([News(str(key), UNKNOWN_END) for (key,) in armed])
+        self._free_items_of(owner, has_ended=True)
+
+    @repeating
+    def _free_items_of(self, owner: str, *, has_ended: bool = False) -> None:
+        with self.transaction() as turn:
             rows = turn.rows
             # An armed item follows its purchase, and nobody knows yet what that has come to.
             left = rows.run(
@@ -565,8 +622,9 @@ class Store:
                 # No lease lasts twice as long, unless the clock was put back.
                 rows.run(
                     "UPDATE muybridge_owners SET buried_at = {now} WHERE id = :owner "
-                    "AND buried_at IS NULL "
-                    "AND (lease_until <= {now} OR lease_until > {now} + 2 * lease)", owner=owner,
+                    "AND buried_at IS NULL AND (:has_ended = 1 "
+                    "OR lease_until <= {now} OR lease_until > {now} + 2 * lease)",
+                    owner=owner, has_ended=int(has_ended),
                 )  # fmt: skip
                 if rows.run(
                     "SELECT 1 FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
@@ -590,7 +648,7 @@ class Store:
         """
         self.record_late()
         ended = "sending_until <= {now} AND" if self.database.leases else ""
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return 0
             armed = rows.run(
@@ -607,34 +665,51 @@ class Store:
 
     # Items of batches
 
-    @_repeating
-    def begin_batch(self, name: str, items: Sequence[NewItem]) -> int:
+    @repeating
+    def begin_batch(
+        self,
+        name: str,
+        items: Iterable[NewItem],
+        *,
+        service: str = "",
+        place: str | None = None,
+        number: int | None = None,
+    ) -> int:
         """Begin a batch, whole or not at all, and return its number; or find it.
+
+        Args:
+            name: Its name, also in the tag `batch=NAME` of its purchases.
+            items: Its items. They can be iterated over again.
+            service: Where its tasks are.
+            place: Where its results go, or None if each worker has its own place.
+            number: A random number for it, so that the caller sees whether the batch is new, or
+                None.
 
         Raises:
             ValueError: Two items have the same stem.
             StoreUnusable: It cannot be recorded.
         """
-        if len({item.stem for item in items}) < len(items):
-            raise ValueError("two items of the batch have the same stem")
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             rows = turn.rows
             found = rows.run("SELECT number FROM muybridge_batch WHERE name = :name", name=name)
             if found:
                 return int(found[0][0])
-            number = secrets.randbits(62)  # not a sequence, which a copy would hand out again
+            if number is None:
+                number = random_number()
             rows.run(
-                "INSERT INTO muybridge_batch (number, name) VALUES (:number, :name)",
-                number=number, name=name,
+                "INSERT INTO muybridge_batch (number, name, service, place) "
+                "VALUES (:number, :name, :service, :place)",
+                number=number, name=name, service=service, place=place,
             )  # fmt: skip
-            insert_items(rows, (item.of(number, place) for place, item in enumerate(items, 1)))
+            new = (item.of(number, one) for one, item in enumerate(items, 1))
+            insert_items(rows, _with_own_stems(new, items))
             return number
 
-    @_repeating
+    @repeating
     def take(self, batch: int, *stages: Stage, most: int = 1) -> list[tuple[Item, Purchase | None]]:
         """Give free items in *stages* to this process, each with its purchase.
 
-        One that is queued is claimed then.
+        One that is queued is claimed then. Results come in the order in which they expire.
 
         Args:
             batch: The batch.
@@ -647,24 +722,25 @@ class Store:
         """
         owner = self.database.owner()
         taken: dict[Place, Item] = {}
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             for stage in stages:
+                # The queue can be very long; this is the order of its index.
+                order = "number" if stage is Stage.QUEUED else "expires IS NULL, expires, number"
                 found = turn.rows.run(
                     f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
-                    "ORDER BY number LIMIT :most {skip_locked}",
+                    f"ORDER BY {order} LIMIT :most {{skip_locked}}",
                     batch=batch, stage=stage.value, most=most - len(taken),
                 )  # fmt: skip
                 after = Stage.CLAIMED if stage is Stage.QUEUED else stage
                 for item in map(read_item, found):
                     mine = attrs.evolve(item, stage=after, owner=owner)
-                    taken[item.batch, item.number] = mine
+                    taken[place_of(item)] = mine
             update_items(turn.rows, taken)
             turn.check_alive(owner, leases=self.database.leases)
             keys = {item.purchase for item in taken.values() if item.purchase is not None}
             bought = find_all(turn.rows, keys)
         return [(item, bought.get(str(item.purchase))) for item in taken.values()]
 
-    @_repeating
     def move(self, item: Item, after: Stage, **facts: Any) -> Item:
         """Take a step of an item of this process's that concerns no purchase.
 
@@ -678,20 +754,39 @@ class Store:
             ValueError: There is no such step.
             StoreUnusable: It cannot be recorded.
         """
-        if after is not item.stage and after not in STEPS.get(item.stage, ()):
-            raise ValueError(f"no item goes from {item.stage} to {after}")
-        place = (item.batch, item.number)
-        with self._transaction() as turn:
-            known = lock_items(turn.rows, (), [place]).get(place)
-            if known is None or (known.stage, known.owner) != (item.stage, item.owner):
-                raise Lost(f"item {item.number} is another worker's, or is done")
-            moved = attrs.evolve(known, stage=after, **facts)
-            update_items(turn.rows, {place: moved})
+        [moved] = self.move_all([(item, after, facts)])
+        if isinstance(moved, Lost):
+            raise moved
         return moved
 
-    @_repeating
+    def move_all(
+        self, steps: Iterable[tuple[Item, Stage, Mapping[str, Any]]], *, late: bool = False
+    ) -> list[Item | Lost]:
+        """Take steps of many items, as `move` does, in as few transactions as possible.
+
+        Args:
+            steps: The items as they were read, each with its next stage and its other values.
+            late: Whether the next use of this object takes them, if they cannot be recorded.
+
+        Raises:
+            ValueError: There is no such step.
+            StoreUnusable: They cannot be recorded.
+        """
+        moving: list[Step] = []
+        for item, after, facts in steps:
+            if after is not item.stage and after not in STEPS.get(item.stage, ()):
+                raise ValueError(f"no item goes from {item.stage} to {after}")
+            moving.append(Moving(item=item, after=after, facts=facts))
+        try:
+            return self._lists.write(moving) if moving else []
+        except BaseException:
+            if late:
+                self._late |= dict.fromkeys(moving)
+            raise
+
+    @repeating
     def join(self, item: Item, key: str) -> Item:
-        """Let a claimed item follow the purchase *key* of an identical request.
+        """Let an item, free or claimed, follow the purchase *key* of an identical request.
 
         Nothing is sent for it. While the purchase's outcome is unknown, it waits without an owner.
 
@@ -700,11 +795,10 @@ class Store:
             StoreUnusable: It cannot be recorded.
         """
         place = (item.batch, item.number)
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             bought = find_all(turn.rows, [key], "{for_update}").get(key)
             known = lock_items(turn.rows, (), [place]).get(place)
-            is_mine = known is not None and (known.stage, known.owner) == (item.stage, item.owner)
-            if known is None or not is_mine or known.stage is not Stage.CLAIMED:
+            if known is None or not may_begin(known, self.database.owner()):
                 raise Lost(f"item {item.number} is another worker's, or is done")
             if bought is None or not bought.holds_name:
                 raise Lost(f"purchase {key} holds no name any more")
@@ -719,7 +813,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return []
             found = rows.run(
@@ -734,7 +828,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             found = [] if rows is None else rows.run(
                 "SELECT stage, count(*) FROM muybridge_item WHERE batch = :batch GROUP BY stage",
                 batch=batch,
@@ -747,7 +841,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return []
             found = rows.run(
@@ -760,9 +854,73 @@ class Store:
             )
         return [read(row) for row in found]
 
+    # Request rates
+
+    @repeating
+    def limit_rate(self, service: str, rate: float) -> None:
+        """Limit how many requests a second all batches of the store send to *service* together.
+
+        Args:
+            service: Where their tasks are.
+            rate: Requests a second, or infinity for no limit.
+
+        Raises:
+            ValueError: It is not above 0.
+            StoreUnusable: It cannot be recorded.
+        """
+        check_rate(rate)
+        with self.transaction() as turn:
+            write_rate(turn.rows, service, lock_rate(turn.rows, service).limited(stored_rate(rate)))
+
+    def has_rate(self, service: str) -> bool:
+        """Whether the requests to *service* are limited.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        with self.reading() as rows:
+            return rows is not None and read_rate(rows, service).rate is not None
+
+    @repeating
+    def acquire_permits(self, service: str, wanted: int) -> Permits:
+        """Return permits for requests to *service*, which nobody else gets.
+
+        Without a rate, nothing is written.
+
+        Args:
+            service: Where they go.
+            wanted: How many requests the caller wants to send. It may get fewer, but at least one.
+
+        Raises:
+            StoreUnusable: The store cannot be used.
+        """
+        leases = self.database.leases
+        with self.reading() as rows:
+            rate = RequestRate() if rows is None else read_rate(rows, service)
+            if rows is None or rate.rate is None:
+                now = 0.0 if rows is None else float(rows.run("SELECT {now}")[0][0])
+                return rate.acquire(wanted, sharers=1, now=now)[1]
+        with self.transaction() as turn:
+            sharers = sharers_of(turn.rows, leases=leases)
+            rate = lock_rate(turn.rows, service)
+            after, permits = rate.acquire(wanted, sharers=sharers, now=turn.now)
+            write_rate(turn.rows, service, after)
+        return permits
+
+    @repeating
+    def throttle(self, service: str, seconds: float) -> None:
+        """Give nobody permits for *seconds*, because *service* has asked to slow down.
+
+        Raises:
+            StoreUnusable: It cannot be recorded.
+        """
+        with self.transaction() as turn:
+            rate = lock_rate(turn.rows, service)
+            write_rate(turn.rows, service, rate.throttled(seconds, now=turn.now))
+
     # Budgets
 
-    @_repeating
+    @repeating
     def limit(self, tag: str, budget: Budget, *, from_now: bool | None = None) -> StoredBudget:
         """Limit what everybody may spend under *tag*, in the period of *budget*.
 
@@ -780,7 +938,7 @@ class Store:
             StoreUnusable: The store cannot be written.
         """
         after = StoredBudget(tag=tag, budget=budget, counted_under=tag)
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             # Whoever counts under this tag, and has not seen the limit, ends first.
             turn.rows.hold([EVERYTHING if is_key(tag) else tag])
             before = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), budget.per)
@@ -805,7 +963,7 @@ class Store:
             )  # fmt: skip
         return after
 
-    @_repeating
+    @repeating
     def lift(self, tag: str, per: Period | None = None) -> StoredBudget:
         """Lift every limit on what everybody may spend under *tag* in a period, or in all.
 
@@ -815,7 +973,7 @@ class Store:
         """
         if not self.database.exists():  # who lifts a limit creates no store
             raise LookupError(tag)
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             turn.rows.hold([EVERYTHING if is_key(tag) else tag])
             found = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
             if found is None:
@@ -829,7 +987,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             found = [] if rows is None else rows.run(f"{SELECT_LIMITS} ORDER BY tag, period")
         return [*map(read_limits, found)]
 
@@ -841,7 +999,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return totals(read_sums([]))
             days = None
@@ -856,7 +1014,7 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         begin = stored.label_of(f"{stored.tag}=")
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return {}
             now = float(rows.run("SELECT {now}")[0][0])
@@ -883,7 +1041,7 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        with self._reading() as rows:
+        with self.reading() as rows:
             if rows is None:
                 return {}
             values: dict[str, Any] = {"tag": key or EVERYTHING}
@@ -902,7 +1060,7 @@ class Store:
 
     # Housekeeping
 
-    @_repeating
+    @repeating
     def prune(self, before: float) -> Pruning:
         """Remove settled purchases that were armed before a time.
 
@@ -917,7 +1075,7 @@ class Store:
         """
         if not self.database.exists():  # there is nothing to remove, and so nothing to create
             return Pruning(removed={}, named=0, followed=0, undecided=0)
-        with self._transaction() as turn:
+        with self.transaction() as turn:
             before = min(before, turn.now)
             removed = {
                 state: turn.rows.change(f"DELETE {_OLD} AND {_SETTLED} AND state = :state",
@@ -998,7 +1156,7 @@ class Store:
         late = [*self._late]
         rows: Rows | None = None
         try:
-            with self._transaction(waited) as turn:
+            with self.transaction(waited) as turn:
                 rows = turn.rows
                 for one in members:
                     one.result = one.error = None
@@ -1028,7 +1186,7 @@ class Store:
             self._late[Withdrawal(step.key)] = None
 
     @contextmanager
-    def _transaction(self, waited: float = 0.0) -> Generator[Transaction]:
+    def transaction(self, waited: float = 0.0) -> Generator[Transaction]:
         """Begin a transaction of this store, which is created if it does not exist."""
         if self._salt is None:
             self.database.create(TABLES, secrets.token_hex(16))
@@ -1038,7 +1196,7 @@ class Store:
         self._salt = turn.salt
 
     @contextmanager
-    def _reading(self) -> Generator[Rows | None]:
+    def reading(self) -> Generator[Rows | None]:
         """Begin to read. There are no rows if there is no store yet."""
         if self._salt is None and not self.database.exists():
             yield None
@@ -1070,6 +1228,26 @@ def _lift(rows: Rows, tag: str, per: Period | None) -> None:
         "DELETE FROM muybridge_limits WHERE tag = :tag AND period = :period",
         tag=tag, period=per or "",
     )  # fmt: skip
+
+
+def random_number() -> int:
+    """Return a number for a batch: not one of a sequence, which a copy would hand out again."""
+    return secrets.randbits(62)
+
+
+def _with_own_stems(items: Iterable[Item], given: Iterable[NewItem]) -> Iterator[Item]:
+    """Yield *items*, of which no two have the same stem.
+
+    A list that somebody has made is checked. Millions of items are read from elsewhere, where their
+    stems were made, and only the database remembers all of those.
+    """
+    seen: set[str] | None = set() if isinstance(given, Sequence) else None
+    for item in items:
+        if seen is not None:
+            if item.stem in seen:
+                raise ValueError("two items of the batch have the same stem")
+            seen.add(item.stem)
+        yield item
 
 
 _STORES: Final[WeakSet[Store]] = WeakSet()

@@ -14,9 +14,10 @@ from typing import Final
 
 import attrs
 
-from muybridge.batch.decisions.table import InvalidDecisions
-from muybridge.batch.items import BatchProblem
+from muybridge.batch.items.decision_table import InvalidDecisions
+from muybridge.batch.items.reading import BatchProblem
 from muybridge.files.tables import Line, plain, read_table, write_table
+from muybridge.purchases.consent import check_consent
 from muybridge.purchases.errors import NoneDecided
 from muybridge.purchases.store import Choosing, Store
 from muybridge.verbs.spending import sweep, time_of
@@ -29,7 +30,6 @@ from muybridge_protocol.purchases import (
     countable,
 )
 from muybridge_protocol.records.tasks import as_task
-from muybridge_protocol.remedies import Remedy, RemedyKind
 
 COLUMNS: Final = (
     "key", "time", "family", "model", "name", "tags", "candidate", "reason", "decision", "task",
@@ -185,20 +185,13 @@ def decide(
 
 
 def _check_said(decisions: Sequence[Decision], *, not_charged: bool, i_may_pay_twice: bool) -> None:
-    choices = {one.choice for one in decisions}
     which = f"purchase {decisions[0].key}" if len(decisions) == 1 else "some purchases"
-    if Choice.RELEASE in choices and not not_charged:
-        raise CannotDecide(
-            f"{which} may have been accepted and charged. Once released, it can be sent again, and "
-            "does not count as spent. If your account shows that it was not charged:",
-            Remedy(kind=RemedyKind.ALLOW, option="not_charged"),
-        )
-    if Choice.RESUBMIT in choices and not i_may_pay_twice:
-        raise CannotDecide(
-            f"{which} may have been accepted and charged. If it is sent again, you may pay twice. "
-            "If you accept that:",
-            Remedy(kind=RemedyKind.ALLOW, option="i_may_pay_twice"),
-        )
+    check_consent(
+        {one.choice for one in decisions},
+        which,
+        not_charged=not_charged,
+        i_may_pay_twice=i_may_pay_twice,
+    )
 
 
 def _contradictions(

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 import attrs
 
-from muybridge.batch.items import WrongItem, read_item
+from muybridge.batch.items.reading import WrongItem, read_item
 from muybridge.verbs.request_files import Verdict, folder_of, items
 from muybridge_protocol.estimates import Estimate, PriceList, Totals
 from muybridge_protocol.families.family import OwnLinks, no_link

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from muybridge.batch.items import LINES, NO_ITEM, WrongItem, located, parsed
+from muybridge.batch.items.reading import LINES, NO_ITEM, WrongItem, located, parsed
 from muybridge.files.encodings import UTF_8, encoding_of_file
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.json import JsonObject, as_object

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from muybridge.batch.items import ItemFields, WrongItem, read_fields, told_all
+from muybridge.batch.items.reading import ItemFields, WrongItem, read_fields, told_all
 from muybridge.verbs.request_files import EMPTY, Verdict, folder_of, items, path_of
 from muybridge_protocol.errors import IgnoredSetting
 from muybridge_protocol.families.family import OwnLinks, no_link

@@ -3,12 +3,12 @@
     celery -A muybridge.workers.celery_app worker
     take_turn.delay("horses")
 
-A message that is lost costs time, and one that is repeated costs a look at the journal: items are
+A message that is lost costs time, and one that is repeated costs a look at the store: items are
 leased there, and each create is armed there, whatever the queue does. A turn ends after ten
 minutes, so that a worker can be stopped and other batches get their turn. As long as workers can do
 something for the batch, the task queues the next turn: with a pause if something was away.
 
-The key, the journal's address and the place for results are read from the worker's environment
+The key, the store's address and the place for results are read from the worker's environment
 when a turn begins. They are in no message, no result and no setting of Celery's, which its remote
 control shows to anybody.
 """
@@ -24,10 +24,10 @@ from importlib import import_module
 from typing import Any, Final
 
 from muybridge.batch import SharedBatch, work
-from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.client import Client
 from muybridge.extras import missing_extra
+from muybridge.purchases.errors import StoreAway
 from muybridge.workers.environment import WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
 from muybridge.workers.turns import PAUSE, TurnLog, delay_after
@@ -110,7 +110,7 @@ def _work(batch: str, log: TurnLog) -> int | None:
         with Client() as client:
             report = work(
                 client,
-                SharedBatch(settings.journal, batch),
+                SharedBatch(settings.store, batch),
                 settings.out,
                 creates=settings.creates,
                 concurrency=settings.concurrency,
@@ -118,7 +118,7 @@ def _work(batch: str, log: TurnLog) -> int | None:
                 spool=settings.spool,
                 seconds=settings.seconds,
             )
-    except (JournalAway, PlaceUnusable) as error:
+    except (StoreAway, PlaceUnusable) as error:
         log.away(error, PAUSE)
         return PAUSE
     delay = delay_after(report, timed_out=time.monotonic() >= ends_at)

@@ -9,7 +9,7 @@ from typing import Final, Self
 import attrs
 
 from muybridge.batch.results.places.opening import open_store, spool_of
-from muybridge.batch.worker import CONCURRENCY, CREATES
+from muybridge.batch.running.worker import CONCURRENCY, CREATES
 from muybridge_protocol.errors import LocalError, MuybridgeError
 
 TURN: Final = 600
@@ -23,7 +23,7 @@ class WorkerSettings:
     """The settings of a worker.
 
     Args:
-        journal: The database of the batches: `MUYBRIDGE_JOURNAL`.
+        store: The store of the batches: `MUYBRIDGE_STORE`.
         out: Where results go: `MUYBRIDGE_OUT`, or None for where the batch was submitted with.
         spool: The folder for unfinished downloads and responses: `MUYBRIDGE_SPOOL`, or None.
         creates: Most creates under way at once: `MUYBRIDGE_WORKER_CREATES`.
@@ -31,7 +31,7 @@ class WorkerSettings:
         seconds: Seconds that a turn takes at most: `MUYBRIDGE_WORKER_TURN`.
     """
 
-    journal: str = attrs.field(repr=False)
+    store: str = attrs.field(repr=False)
     out: str | None
     spool: str | None
     creates: int
@@ -46,7 +46,7 @@ class WorkerSettings:
             LocalError: One is missing or not valid.
         """
         return cls(
-            journal=_required(environ, "MUYBRIDGE_JOURNAL", "postgresql://USER@HOST/DATABASE"),
+            store=_required(environ, "MUYBRIDGE_STORE", "postgresql://USER@HOST/DATABASE"),
             out=environ.get("MUYBRIDGE_OUT") or None,
             spool=environ.get("MUYBRIDGE_SPOOL") or None,
             creates=_number(environ, "MUYBRIDGE_WORKER_CREATES", CREATES, _AT_ONCE),
@@ -60,10 +60,10 @@ class WorkerSettings:
         Raises:
             LocalError: One of them is not valid, or needs a package that is not installed.
         """
-        from muybridge.batch.postgres.connecting import named
+        from muybridge.purchases.connecting import named
 
-        with _about("MUYBRIDGE_JOURNAL"):
-            named(self.journal)
+        with _about("MUYBRIDGE_STORE"):
+            named(self.store)
         if self.out is not None:
             with _about("MUYBRIDGE_OUT"):
                 open_store(self.out, spool_of(self.out, self.spool))

@@ -8,13 +8,13 @@ from typing import Final
 import attrs
 
 from muybridge.batch.events import BatchEvent, What
-from muybridge.batch.journal_entries import State
 from muybridge.batch.shared import SharedReport
 from muybridge.batch.storable_values import one_line
+from muybridge_protocol.purchases import Stage
 
 PAUSE: Final = 60
 """Seconds until the next turn, if this one could not do anything more."""
-_IN_PROGRESS: Final = (State.CLAIMED, State.ARMED, State.SUBMITTED, State.COMPLETED)
+_IN_PROGRESS: Final = (Stage.CLAIMED, Stage.ARMED, Stage.SUBMITTED, Stage.COMPLETED)
 _PROBLEMS: Final = frozenset({What.FAILED, What.REFUSED, What.AMBIGUOUS})
 _LOG: Final = logging.getLogger("muybridge.batch")
 
@@ -29,7 +29,7 @@ def delay_after(report: SharedReport, *, timed_out: bool) -> int | None:
         report: What the turn reported.
         timed_out: Whether it ended because its time was up.
     """
-    creating = State.QUEUED in report.counts and not report.over_budget
+    creating = Stage.QUEUED in report.counts and not report.over_budget
     if not creating and not any(map(report.counts.get, _IN_PROGRESS)):
         return None
     stopped = report.stopped and not report.over_budget
@@ -68,14 +68,14 @@ class TurnLog:
         if delay:
             reason = report.stopped or self.postponed or "No unfinished item made progress."
             self.away(reason, delay)
-        elif delay is None and State.QUEUED in report.counts:
+        elif delay is None and Stage.QUEUED in report.counts:
             self.stopped(report.stopped)
-        elif delay is None and State.AMBIGUOUS in report.counts:
+        elif delay is None and Stage.AMBIGUOUS in report.counts:
             _LOG.warning(
                 "Batch %r: %d items need your decision. Check your account, then run: "
-                "muybridge batch resolve --journal URL BATCH ITEM",
+                "muybridge decide --batch BATCH ITEM",
                 self.batch,
-                report.counts[State.AMBIGUOUS],
+                report.counts[Stage.AMBIGUOUS],
             )
 
     def away(self, reason: object, delay: int) -> None:

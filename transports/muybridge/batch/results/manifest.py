@@ -1,7 +1,7 @@
 """The manifest of a batch: what each item was, and where its result is, as JSON lines or CSV.
 
-It is for programs that use the results, and knows nothing that the journal does not know. A row is
-made from one entry of the journal, so a batch of any length takes the same memory.
+It is for programs that use the results, and knows nothing that the store does not know. A row is
+made from one item of it, so a batch of any length takes the same memory.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Final
 
 import attrs
 
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.shared import Place, SharedBatch, open_journal
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.shared import Place, SharedBatch, open_batch
 from muybridge.batch.storable_values import encodable
 from muybridge.files.drafts import complete, draft, sweep
 from muybridge.files.durable import sync_folders
 from muybridge.files.tables import cell
 from muybridge_protocol.arguments import check_type
+from muybridge_protocol.purchases import Stage
 from muybridge_protocol.records.convert import unstructure
 from muybridge_protocol.records.json import read_object
 
@@ -53,7 +54,7 @@ class ManifestRow:
     family: str
     model: str | None
     prompt: str | None
-    state: State
+    state: Stage
     task: str | None
     file: str | None
     bytes: int | None
@@ -74,10 +75,10 @@ def manifest(out: Place) -> Iterator[ManifestRow]:
         out: The folder of the batch, or a batch in a database.
 
     Raises:
-        JournalUnusable: The journal cannot be used.
+        StoreUnusable: The store cannot be used.
     """
-    with open_journal(out) as journal:
-        yield from map(_row, journal.entries())
+    with open_batch(out) as batch:
+        yield from map(_row, batch.entries())
 
 
 def manifest_lines(out: Place, *, csv: bool = False) -> Iterator[str]:
@@ -88,7 +89,7 @@ def manifest_lines(out: Place, *, csv: bool = False) -> Iterator[str]:
         csv: Whether they are CSV, with column names in the first line, rather than JSON.
 
     Raises:
-        JournalUnusable: The journal cannot be used.
+        StoreUnusable: The store cannot be used.
     """
     if csv:
         yield _csv_line(_COLUMNS)
@@ -113,7 +114,7 @@ def write_manifest(
         csv: Whether it is CSV rather than JSON lines.
 
     Raises:
-        JournalUnusable: The journal cannot be used.
+        StoreUnusable: The store cannot be used.
         FileExistsError: No path is given, and the file is not a manifest.
         OSError: It cannot be written.
     """

@@ -1,10 +1,10 @@
 """Downloaded results whose files are gone: the next run downloads them again.
 
 Until then they count as completed, which is what a task is called whose result is to be downloaded.
-The journal keeps the name and the checksum of such a file. So if the service no longer has it, a
+The store keeps the name and the checksum of such a file. So if the service no longer has it, a
 run recognizes the file that is put back.
 
-Only a batch in a folder looks for its files: its journal is in the same folder, so one cannot be
+Only a batch in a folder looks for its files: its store may be in the same folder, so one cannot be
 there without the other. A shared batch's folder may be on another machine, and S3 would have to be
 asked about each result.
 """
@@ -15,29 +15,32 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
-from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.items.batch import Batch
+from muybridge.batch.items.entry import Entry
 from muybridge.batch.results.items import Items, Outline
 from muybridge.batch.results.places.file_names import checksum
-from muybridge.batch.sqlite.journal import SqliteJournal
+from muybridge.purchases.errors import Lost
 from muybridge.signals import ignoring_errors
+from muybridge_protocol.purchases import Stage
 
 
-def counts_as_found(items: Items, folder: Path) -> tuple[dict[State, int], int]:
+def counts_as_found(items: Items, folder: Path) -> tuple[dict[Stage, int], int]:
     """Return how many items are in each state, and how many of the completed have lost their file.
 
     Empty states are left out.
     """
-    noticed = sum(lacks_file(one, folder) for one in items.outlines(State.COMPLETED))
+    noticed = sum(lacks_file(one, folder) for one in items.outlines(Stage.COMPLETED))
     missing = sum(1 for _ in _missing(items, folder))
     counts = Counter(items.counts())
-    missing = min(missing, counts[State.DOWNLOADED])  # a run may just have noticed it
-    counts += Counter({State.DOWNLOADED: -missing, State.COMPLETED: missing})
-    missing = min(missing + noticed, counts[State.COMPLETED])  # or have downloaded it
-    return {state: counts[state] for state in State if counts[state]}, missing
+    missing = min(missing, counts[Stage.DOWNLOADED])  # a run may just have noticed it
+    counts += Counter({Stage.DOWNLOADED: -missing, Stage.COMPLETED: missing})
+    missing = min(missing + noticed, counts[Stage.COMPLETED])  # or have downloaded it
+    return {state: counts[state] for state in Stage if counts[state]}, missing
 
 
 def as_found(entry: Entry, folder: Path) -> Entry:
@@ -45,17 +48,17 @@ def as_found(entry: Entry, folder: Path) -> Entry:
     back = is_back(entry, folder)
     if not back and not lacks_file(entry, folder):
         return entry
-    reason = _reason(entry) if entry.state is State.DOWNLOADED else entry.reason
+    reason = _reason(entry) if entry.state is Stage.DOWNLOADED else entry.reason
     if back and reason == _reason(entry):
         reason = f"{entry.path} is there again, and the next run checks it"
     return attrs.evolve(
-        entry, state=State.COMPLETED, reason=reason, path=None, size=None, sha256=None
+        entry, state=Stage.COMPLETED, reason=reason, path=None, size=None, sha256=None
     )
 
 
 def is_back(item: Entry | Outline, folder: Path) -> bool:
     """Whether *item* is completed and its missing file is in *folder* again."""
-    if item.state is not State.COMPLETED or item.path is None:
+    if item.state is not Stage.COMPLETED or item.path is None:
         return False
     with ignoring_errors(OSError):
         found = (folder / item.path).stat()
@@ -64,43 +67,43 @@ def is_back(item: Entry | Outline, folder: Path) -> bool:
     return False
 
 
-def follow_files(journal: SqliteJournal, folder: Path) -> list[Entry]:
+def follow_files(batch: Batch, folder: Path) -> list[Entry]:
     """Record which files are missing in *folder* and which are back, and return the missing items.
 
     A run downloads what is completed. Its task is known, so nothing is created. A file that is back
     counts only if it is the same, and not another item's by now.
     """
-    numbers = [*_missing(journal, folder)]
-    back = [entry for entry in journal.entries(State.COMPLETED) if _is_same(entry, folder)]
+    numbers = [*_missing(batch, folder)]
+    back = [entry for entry in batch.entries(Stage.COMPLETED) if _is_same(entry, folder)]
     if not numbers and not back:
         return []
-    with journal.transaction():  # nobody else records a file meanwhile
-        entries = [journal.entry(number) for number in numbers]
-        gone = [entry for entry in entries if entry.owner is None and lacks_file(entry, folder)]
-        for entry in gone:
-            reason = _reason(entry)
-            journal.move(entry, State.DOWNLOADED, State.COMPLETED, by=None, reason=reason)
-        names = {entry.path for entry in back}
-        downloaded = journal.outlines(State.DOWNLOADED) if back else ()
-        taken = {one.path for one in downloaded if one.path in names}
-        for entry in back:
-            if journal.entry(entry.number) == entry and entry.path not in taken:
-                taken.add(entry.path)
-                journal.move(entry, State.COMPLETED, State.DOWNLOADED, by=None, reason=None)
+    entries = [batch.entry(number) for number in numbers]
+    gone = [entry for entry in entries if entry.owner is None and lacks_file(entry, folder)]
+    for entry in gone:
+        with suppress(Lost):  # another run has just noticed it
+            batch.move(batch.item(entry.number), Stage.COMPLETED, reason=_reason(entry))
+    names = {entry.path for entry in back}
+    downloaded = batch.outlines(Stage.DOWNLOADED) if back else ()
+    taken = {one.path for one in downloaded if one.path in names}
+    for entry in back:
+        if batch.entry(entry.number) == entry and entry.path not in taken:
+            taken.add(entry.path)
+            with suppress(Lost):
+                batch.move(batch.item(entry.number), Stage.DOWNLOADED, reason=None)
     return [as_found(entry, folder) for entry in gone]
 
 
 def _missing(items: Items, folder: Path) -> Iterator[int]:
-    return (one.number for one in items.outlines(State.DOWNLOADED) if lacks_file(one, folder))
+    return (one.number for one in items.outlines(Stage.DOWNLOADED) if lacks_file(one, folder))
 
 
 def lacks_file(item: Entry | Outline, folder: Path) -> bool:
     """Whether *item* was downloaded to *folder*, and its file is not there or not checked yet."""
     if item.path is None:
         return False
-    if item.state is State.COMPLETED:
+    if item.state is Stage.COMPLETED:
         return not is_back(item, folder)
-    return item.state is State.DOWNLOADED and _is_missing(f"{folder}{os.sep}{item.path}")
+    return item.state is Stage.DOWNLOADED and _is_missing(f"{folder}{os.sep}{item.path}")
 
 
 def _is_same(entry: Entry, folder: Path) -> bool:

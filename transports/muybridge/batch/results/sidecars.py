@@ -1,4 +1,4 @@
-"""Sidecars of a batch's results, made from its journal alone.
+"""Sidecars of a batch's results, made from its store alone.
 
 An item counts as downloaded even if its sidecar cannot be written: the result must not be at risk.
 So a run first writes the sidecars that earlier runs did not.
@@ -10,11 +10,13 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journaled_create import request_of
-from muybridge.batch.run_state import Run
+from muybridge.batch.items.batch import Batch
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.requests import request_of
+from muybridge.batch.running.run_state import Run
 from muybridge.drivers.runtime import Runtime
 from muybridge.files.sidecar import Content, Sidecar, SidecarFailed, has_sidecar, write_sidecar
+from muybridge_protocol.purchases import Stage
 
 _AT_ONCE = 100
 """How many items are looked at between two chances to cancel."""
@@ -22,10 +24,12 @@ _AT_ONCE = 100
 
 async def catch_up(run: Run, runtime: Runtime) -> None:
     """Write the sidecars that earlier runs did not write."""
-    entries = run.journal.entries()
+    entries = run.batch.entries()
     folder = run.folder
     while page := list(islice(entries, _AT_ONCE)):
-        for entry, failure in await runtime.in_thread(partial(_write_missing, page, folder)):
+        for entry, failure in await runtime.in_thread(
+            partial(_write_missing, run.batch, page, folder)
+        ):
             report_missing(run, entry, failure)
         await runtime.checkpoint()
 
@@ -36,16 +40,17 @@ def report_missing(run: Run, entry: Entry, failure: SidecarFailed) -> None:
     run.postpone(entry, failure.what())
 
 
-def write_sidecar_of(entry: Entry, folder: Path) -> SidecarFailed | None:
+def write_sidecar_of(batch: Batch, entry: Entry, folder: Path) -> SidecarFailed | None:
     """Write the sidecar of *entry*, which is downloaded, and return why that failed, or None.
 
     Args:
-        entry: The item, as it is in the journal.
+        batch: The batch.
+        entry: The item, as it is in the store.
         folder: The batch's folder.
     """
     if entry.path is None or entry.size is None or entry.sha256 is None:
         return None
-    about = Sidecar(request=request_of(entry))
+    about = Sidecar(request=request_of(entry), tags=batch.tags_of(entry))
     content = Content(entry.size, entry.sha256)
     try:
         write_sidecar(folder / entry.path, entry.task, about, content)
@@ -54,16 +59,18 @@ def write_sidecar_of(entry: Entry, folder: Path) -> SidecarFailed | None:
     return None
 
 
-def _write_missing(entries: list[Entry], folder: Path) -> list[tuple[Entry, SidecarFailed]]:
+def _write_missing(
+    batch: Batch, entries: list[Entry], folder: Path
+) -> list[tuple[Entry, SidecarFailed]]:
     """Write the sidecars of downloaded items that have none, and return what failed."""
     failed: list[tuple[Entry, SidecarFailed]] = []
     for entry in entries:
-        if entry.state is not State.DOWNLOADED or entry.path is None or entry.sha256 is None:
+        if entry.state is not Stage.DOWNLOADED or entry.path is None or entry.sha256 is None:
             continue
         path = folder / entry.path
         if has_sidecar(path, entry.sha256) or not path.exists():  # a result may have been removed
             continue
-        failure = write_sidecar_of(entry, folder)
+        failure = write_sidecar_of(batch, entry, folder)
         if failure is not None:
             failed.append((entry, failure))
     return failed

@@ -8,7 +8,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
-from muybridge.batch.journal_errors import sentence
+from muybridge.batch.disk_errors import sentence
 from muybridge.batch.results.places.file_names import place, taken_names
 from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.files.durable import make_folders
@@ -38,7 +38,7 @@ class FolderStore:
     Args:
         folder: The folder.
         spool: Where results are downloaded to, or None if that is in the folder, on whose disk the
-            journal is, too.
+            store may be, too.
     """
 
     def __init__(self, folder: Path, spool: Path | None = None) -> None:

@@ -85,7 +85,7 @@ def check_folder(out: str | os.PathLike[str]) -> str:
 
 
 def place_for_all(out: str | os.PathLike[str]) -> str:
-    """Return *out* as the journal keeps it, so that it means the same to every worker.
+    """Return *out* as the store keeps it, so that it means the same to every worker.
 
     Raises:
         WrongPlace: It is a relative folder, which is another one on each machine, or no place.
@@ -109,7 +109,7 @@ def agreed_place(given: str | os.PathLike[str] | None, kept: str | None) -> str:
 
     Args:
         given: The place that its user chose, or None.
-        kept: The place that the journal has for the batch, or None.
+        kept: The place that the store has for the batch, or None.
 
     Raises:
         WrongPlace: There is none, or the two differ.

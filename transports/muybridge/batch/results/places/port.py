@@ -41,7 +41,7 @@ class Stored:
     """A result under its name.
 
     Args:
-        name: The name, as the journal records it.
+        name: The name, as the store of the batch records it.
         size: Its bytes.
         sha256: Its checksum.
         path: Where it is on this machine, or None.
@@ -72,14 +72,14 @@ class Store(Protocol):
         ...
 
     def taken_names(self, saved: Path, stem: str) -> list[str]:
-        """Return the names for *saved* that are taken, if only the journal can say by what."""
+        """Return the names for *saved* that are taken, if only the batch can say by what."""
         ...
 
     def place(self, saved: Path, stem: str, task_id: str, leftovers: Container[str]) -> Stored:
         """Store *saved* durably under a name that no other file has.
 
-        If *saved* is not moved, it is removed once the journal has the name: until then, another
-        attempt needs it.
+        If *saved* is not moved, it is removed once the batch has recorded the name: until then,
+        another attempt needs it.
 
         Args:
             saved: A whole file on this machine.

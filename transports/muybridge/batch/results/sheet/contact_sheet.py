@@ -26,7 +26,7 @@ from typing import Final
 
 import attrs
 
-from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.items.entry import Entry
 from muybridge.batch.results.items import Items, Outline
 from muybridge.batch.results.missing_files import as_found, is_back, lacks_file
 from muybridge.batch.results.places.file_names import link, numbered
@@ -35,6 +35,7 @@ from muybridge.batch.storable_values import encodable
 from muybridge.files.drafts import complete, draft, sweep
 from muybridge.signals import genuine
 from muybridge.version import __version__
+from muybridge_protocol.purchases import Stage
 
 NAME: Final = "index.html"
 PER_PAGE: Final = 500
@@ -66,7 +67,7 @@ class Section:
     """
 
     first: int
-    counts: Counter[State]
+    counts: Counter[Stage]
     missing: int
     digest: str
 
@@ -84,14 +85,14 @@ def sections(items: Items, folder: Path) -> list[Section]:
 
 
 def _section(outlines: list[Outline], folder: Path) -> Section:
-    counts: Counter[State] = Counter()
+    counts: Counter[Stage] = Counter()
     missing = 0
     digest = sha256()
     for one in outlines:
         number, state, path, size, facts = one
         lost = path is not None and lacks_file(one, folder)
-        back = state is State.COMPLETED and is_back(one, folder)
-        counts[State.COMPLETED if lost else state] += 1
+        back = state is Stage.COMPLETED and is_back(one, folder)
+        counts[Stage.COMPLETED if lost else state] += 1
         missing += lost
         made_from = f"{number} {state} {path!r} {size} {lost} {back} {facts}\n"
         digest.update(made_from.encode("utf-8", "replace"))
@@ -149,8 +150,8 @@ class _Sheet:
         self._items = items
         self._sections = made_from
         self._title = folder.resolve().name
-        counts = sum((section.counts for section in made_from), Counter[State]())
-        self._counts = {state: counts[state] for state in State if counts[state]}
+        counts = sum((section.counts for section in made_from), Counter[Stage]())
+        self._counts = {state: counts[state] for state in Stage if counts[state]}
 
     def only_page(self) -> Iterator[str]:
         """Yield the whole sheet of a batch whose items fit on one page."""
@@ -196,7 +197,7 @@ class _Sheet:
         )
         yield "<ol>"
         for number, section in enumerate(self._sections, start=1):
-            others = _counted({**section.counts, State.DOWNLOADED: 0})
+            others = _counted({**section.counts, Stage.DOWNLOADED: 0})
             others = f"<small>{others}</small>" if others else ""
             yield (
                 f'<li><a href="{escape(pages)}/{number}.html">{_range(section)}</a>{others}</li>'
@@ -332,8 +333,8 @@ def _links(pages: Mapping[str, str]) -> str:
     return f"<nav>{''.join(shown)}</nav>"
 
 
-def _counted(counts: Mapping[State, int]) -> str:
-    return ", ".join(f"{counts[state]:,} {state}" for state in State if counts.get(state))
+def _counted(counts: Mapping[Stage, int]) -> str:
+    return ", ".join(f"{counts[state]:,} {state}" for state in Stage if counts.get(state))
 
 
 def _range(section: Section) -> str:

@@ -17,18 +17,19 @@ from urllib.parse import quote
 
 import attrs
 
-from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.results.sheet.thumbnails import thumbnail_name
-from muybridge.batch.sqlite.journal import FOLDER
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
+from muybridge_protocol.purchases import Stage
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, read_result
 
 _LONGEST_SETTING = 300
 _UNREADABLE = "cannot be shown"
-PROBLEMS: Final = (State.AMBIGUOUS, State.FAILED, State.REFUSED)
+PROBLEMS: Final = (Stage.AMBIGUOUS, Stage.FAILED, Stage.REFUSED)
 """The states of items that a person should look at, the most urgent one first."""
 
 
@@ -79,8 +80,8 @@ def _figure(entry: Entry, page: Page) -> Iterator[str]:
         yield f'<p class="prompt">{escape(prompt)}</p>'
     if entry.reason is not None:
         yield f'<p class="reason">{escape(entry.reason)}</p>'
-    if entry.state is State.AMBIGUOUS:
-        yield f"<p>Decide with <code>muybridge batch resolve DIR {entry.number}</code>.</p>"
+    if entry.state is Stage.AMBIGUOUS:
+        yield f"<p>Decide with <code>muybridge decide --batch DIR {entry.number}</code>.</p>"
     yield "<dl>"
     yield from _rows(Item(entry, settings))
     yield "</dl></figcaption></figure>"
@@ -118,7 +119,7 @@ def _row(name: str, text: Callable[[], str | None], *, measure: bool = False) ->
     """Return the row of a fact, or "" if there is none."""
     try:
         shown = text()
-    except Exception:  # noqa: BLE001  an odd value of the journal concerns this fact only
+    except Exception:  # noqa: BLE001  an odd value of the store concerns this fact only
         shown = _UNREADABLE
     if shown is None:
         return ""
@@ -146,10 +147,10 @@ class Item:
 
     @cached_property
     def result(self) -> Result | None:
-        """What the journal keeps of its result, or None. Odd values in it are read as missing.
+        """What the store keeps of its result, or None. Odd values in it are read as missing.
 
         Raises:
-            InvalidJson: The journal has no JSON there.
+            InvalidJson: The store has no JSON there.
         """
         if self.entry.result is None:
             return None

@@ -17,7 +17,7 @@ from muybridge.signals import genuine, ignoring_errors
 from muybridge_protocol.media.facts import MediaFacts
 
 FOLDER: Final = "thumbnails"
-"""Where they are, below the folder of the journal: no file there is the user's."""
+"""Where they are, below the folder of the batch's own files: no file there is the user's."""
 SIDE: Final = 480
 """Longest side in pixels: twice that of a card on the sheet, for dense screens."""
 MOST_PIXELS: Final = 40_000_000

@@ -1,1 +1,0 @@
-"""What a person decides about items that may have been accepted."""

@@ -1,0 +1,1 @@
+"""Running a batch: what takes its items, sends them, and saves their results."""
