@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -11,6 +12,7 @@ import pytest
 
 from muybridge import TaskFailed, VideosRequest, WaitTimeout
 from muybridge.purchases import open_store
+from muybridge.purchases.history import History
 from muybridge_protocol.emulator import FAILURES
 from muybridge_protocol.events import Polled
 from muybridge_protocol.observations import Expected
@@ -108,6 +110,31 @@ def test_failed_and_late_tasks_do_not_count(
         client.wait(task)
     past(client, 1)
     assert not heard.of(Expected)
+
+
+def test_it_delays_no_first_poll(
+    make_client: MakeClient, world: World, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task whose poll is due is polled first: the store may be a database that hangs."""
+    first = make_client(world, store=path)
+    past(first, 3)
+    task = first.create(image())
+    first.close()
+    world.clock.sleep(60)
+    before = len(world.queries)
+    polls: list[int] = []
+    store = open_store(path)
+    find = store.history
+
+    def history(digest: Callable[[bytes], str], task: str) -> History | None:
+        polls.append(len(world.queries) - before)
+        return find(digest, task)
+
+    monkeypatch.setattr(store, "history", history)
+    heard = Heard()
+    make_client(world, store=store, on_event=heard).wait(task)
+    assert polls == [1]
+    assert heard.one(Expected).usual > 0
 
 
 def test_a_wait_that_times_out(make_client: MakeClient, world: World, path: Path) -> None:

@@ -260,8 +260,6 @@ class Drive(Generic[Op]):
         self.events = ()
         runtime = self._driver.runtime
         try:
-            if not self._has_recalled:
-                await self._recall()
             now = runtime.now()
             # An operation whose response is read in pieces asks for a `Fetch`, as its type says.
             match cast("Send | Fetch | Wait | Settled[Any]", self._operation.next_action(now)):
@@ -274,6 +272,7 @@ class Drive(Generic[Op]):
                 case Fetch(request, deadline):
                     await self._fetch(request, deadline)
                 case Wait(until):
+                    await self._recall()
                     await runtime.sleep_until(until)
                 case settled:
                     self._settled = settled
@@ -326,15 +325,19 @@ class Drive(Generic[Op]):
         if request.paid:
             await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
+        await self._recall()
         if self._history is not None:
             self._note_duration(self._history)
 
     async def _recall(self) -> None:
-        """Find out, before a wait begins, how long such tasks usually take."""
-        self._has_recalled = True
+        """Find out, once in a wait, how long such tasks usually take.
+
+        It follows a poll, or begins a sleep: a store that hangs does not delay the first poll.
+        """
         poll, books = self._operation, self._driver.books
-        if books is None or not isinstance(poll, Poll) or poll.once or poll.settled is not None:
+        if self._has_recalled or books is None or not isinstance(poll, Poll) or poll.once:
             return
+        self._has_recalled = True
         runtime = self._driver.runtime
         self._history = await runtime.in_thread(partial(books.history, poll.task.id))
         usual = None if self._history is None else self._history.usual

@@ -17,7 +17,7 @@ from weakref import WeakSet
 import attrs
 
 from muybridge.purchases.errors import Lost, NoneDecided, StillSending, StoreUnusable
-from muybridge.purchases.history import Duration, History, find_history
+from muybridge.purchases.history import PLACES, Duration, History, find_history
 from muybridge.purchases.items import (
     SELECT_ITEMS,
     Place,
@@ -526,7 +526,9 @@ class Store:
 
     def note_duration(self, history: History, seconds: float) -> None:
         """Note how long a task has taken. The next use of this object records it."""
-        self._late[Duration(history.tasks, seconds)] = None
+        # A process may wait for years and buy nothing: it keeps no more than a history has.
+        if len(self._late) < PLACES:
+            self._late[Duration(history.tasks, seconds)] = None
 
     # Owners
 
