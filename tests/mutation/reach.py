@@ -42,7 +42,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.tests: dict[str, Test] = {}
-        self.failed = False
+        self.failures: list[str] = []
         self._running = Test()
         os.register_at_fork(before=self._forks)
 
@@ -65,8 +65,9 @@ class Recorder:
             test.seconds = time.monotonic() - began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a failure."""
-        self.failed = self.failed or report.failed
+        """Note a failure, with its story."""
+        if report.failed:
+            self.failures.append(f"{report.nodeid} ({report.when})\n{report.longreprtext}")
 
     def _forks(self) -> None:
         self._running.forks = True

@@ -108,21 +108,25 @@ def reached(modules: Mapping[str, Path], test: str) -> dict[str, Test] | None:
                     loaders[name] = _Loader(path, code, **{REPORT: recorder.report_of(name)})
                 sys.meta_path.insert(0, _Finder(loaders))
                 _pytest(test, recorder)
-                pickle.dump((recorder.tests, recorder.failed), told)
+                pickle.dump((recorder.tests, recorder.failures), told)
                 told.flush()
         os.waitpid(child, 0)
         told.seek(0)
         found: dict[str, Test]
-        found, failed = pickle.load(told)  # noqa: S301  our own child wrote it
+        failures: list[str]
+        found, failures = pickle.load(told)  # noqa: S301  our own child wrote it
     # A test with a real deadline may fail beside others.
-    return None if failed and not _passes(test) else found
+    if failures and not _passes(test):
+        sys.stderr.write("\n\n".join([*failures, ""]))
+        return None
+    return found
 
 
 def _passes(test: str) -> bool:
     child = os.fork()
     if child == 0:
         with _alone(_FAILED_TO_START):
-            os._exit(_pytest(test, _Choice(None), "-x"))
+            os._exit(_pytest(test, None, "-x"))
     return os.waitpid(child, 0)[1] == 0
 
 
@@ -231,14 +235,15 @@ def _alone(code: int) -> Generator[None, None, NoReturn]:
         os._exit(code)
 
 
-def _pytest(test: str, plugin: object, *more: str) -> int:
-    """Run *test* with *plugin* and *more* options, and return pytest's exit code."""
+def _pytest(test: str, plugin: object | None, *more: str) -> int:
+    """Run *test* with *plugin*, if any, and *more* options, and return pytest's exit code."""
     # Plugins that happen to be installed are slow to load; the tests here need one.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # The project's own options need another.
     options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more]
+    plugins = [syrupy] if plugin is None else [plugin, syrupy]
     try:
-        return int(pytest.main([*options, "-m", "not nightly", test], plugins=[plugin, syrupy]))
+        return int(pytest.main([*options, "-m", "not nightly", test], plugins=plugins))
     except _LEFT_OPEN:
         # What a failing test leaves open is only noticed when pytest ends, which raises this.
         return pytest.ExitCode.TESTS_FAILED
