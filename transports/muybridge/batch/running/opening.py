@@ -63,8 +63,6 @@ def opened(
     out: str | os.PathLike[str],
     settings: Settings,
     given: Store | None,
-    *,
-    owns_store: bool,
 ) -> Generator[Run, None, None]:
     """Open the batch in *out*, or begin it, and release unfinished items at the end.
 
@@ -75,8 +73,7 @@ def opened(
         source: Its items, or None for those that it has.
         out: Its folder.
         settings: How it is run.
-        given: The store that it is given, or None.
-        owns_store: Whether that was opened for it alone.
+        given: The store that it is given, opened for this run alone, or None.
     """
     if settings.concurrency < 1:
         raise ValueError(f"concurrency must be at least 1 (got {settings.concurrency})")
@@ -95,10 +92,13 @@ def opened(
             if source is None
             else reading.enter_context(checked_items(source, service.gave_out))
         )
-        batch = _open_batch(service, items, folder, settings, given)
+        with ExitStack() as failing:
+            if given is not None:
+                failing.enter_context(given)
+            batch = _open_batch(service, items, folder, settings, given)
+            failing.pop_all()
         ended: list[Run] = []
-        if batch.store is not given or owns_store:
-            stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
+        stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)
         runner = stack.enter_context(Runner(place))
         batch = _settle_service(batch, runner, service, settings)
