@@ -367,6 +367,18 @@ def test_two_people_decide_at_once(decide_again: Callable[..., object], tmp_path
     assert batch.status(tmp_path).counts == {Stage(decided): 1}
 
 
+def test_a_corrected_decision_leaves_no_stray(tmp_path: Path) -> None:
+    """The task that a late response has named is no second one, once a person has adopted it."""
+    found = begun(tmp_path)
+    lost(found, 1)
+    batch.adopt(tmp_path, 1, "task-wrong")
+    late = Outcome(state=Bought.ACCEPTED, task=Task(id="task-1"))
+    found.store.conclude(str(found.item(1).purchase), late)
+    assert len(batch.status(tmp_path).strays) == 1
+    assert batch.adopt(tmp_path, 1, "task-1").task_id == "task-1"
+    assert batch.status(tmp_path).strays == ()
+
+
 def test_a_name_of_several_items(tmp_path: Path) -> None:
     """Which of several items with one name is meant, nobody guesses: nothing is decided."""
     lost(begun(tmp_path, [attrs.evolve(item, name="walk") for item in new_items(2)]), 1)
