@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import SharedBatch, SharedReport, Stage
 from muybridge.purchases import State as Bought
@@ -14,6 +16,7 @@ from muybridge.purchases import open_store
 from .billing import BillingServer
 from .conftest import Run
 from .fixtures import submit
+from .postgres_server import Postgres
 from .runner_process import KEY, horses
 
 _WITHIN = 30.0
@@ -65,6 +68,35 @@ def test_a_worker_does_not_bury_a_client_with_the_same_store(
         server.on_create = work
         client.create_once("a horse", request)
         assert states == [[Bought.ACCEPTED, Bought.ARMED]]
+
+
+def test_a_run_that_is_declared_dead_says_how_to_resume(
+    run: Run, server: BillingServer, postgres: Postgres
+) -> None:
+    """Whoever was paused for longer than a lease sends nothing more, and loses nothing."""
+    place = postgres.fresh()
+
+    def bury(_: str) -> None:
+        server.on_query = lambda _: None
+        postgres.execute("UPDATE muybridge_owners SET lease_until = 0", url=place)
+        with open_store(place) as other:
+            other.free_items()
+
+    server.on_query = bury
+    with pytest.raises(batch.StoreUnusable, match=r"has not heard .* Run it again to resume"):
+        run(server, horses(6), store=place, concurrency=1)
+    assert server.posts < 6
+    assert run(server, None, store=place).counts == {Stage.DOWNLOADED: 6}
+    assert (server.posts, server.doubles) == (6, [])
+
+
+def test_a_run_reports_from_the_store_that_it_was_given(
+    run: Run, server: BillingServer, postgres: Postgres
+) -> None:
+    """The folder does not say how to reach a database: the report, too, is read as it was given."""
+    report = run(server, horses(2), store=postgres.fresh())
+    assert report.counts == {Stage.DOWNLOADED: 2}
+    assert [entry.state for entry in report.entries] == [Stage.DOWNLOADED] * 2
 
 
 def test_a_run_that_ends_does_not_end_another_with_the_same_store(

@@ -52,6 +52,10 @@ CONCURRENCY = 4
 """Default number of tasks at once."""
 
 
+_EXPIRED = (
+    f"{{place}} has not heard of this run for {LEASE:g} seconds: it was paused, or the store was "
+    "away. Others may continue its items, and it sends nothing more. Run it again to resume."
+)
 LOCAL = "an embedded service (--local)"
 """What a batch calls a service that exists only during its run."""
 
@@ -127,11 +131,14 @@ def opened(
         if batch.store.database.leases:
             batch.store.register(LEASE)
             stack.enter_context(Lease(run, LEASE))
-        with at_work(run, prepare):
-            with suppress(Stopped):  # from a hook, whose error is raised at the end
-                for entry in gone:
-                    run.event(entry, What.RETRY, entry.reason or "")
-            yield run
+        try:
+            with at_work(run, prepare):
+                with suppress(Stopped):  # from a hook, whose error is raised at the end
+                    for entry in gone:
+                        run.event(entry, What.RETRY, entry.reason or "")
+                yield run
+        except Lost as error:
+            raise StoreUnusable(_EXPIRED.format(place=batch.store.place)) from error
 
 
 @contextmanager
