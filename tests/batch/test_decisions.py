@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -12,9 +13,11 @@ from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import Choice, Entry, Stage
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.decisions import ItemDecision, decide_items
+from muybridge.batch.items.folder import own_store
 from muybridge.purchases import Choice as Decided
-from muybridge.purchases import Purchase, StoreUnusable, open_store
+from muybridge.purchases import Purchase, Store, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
+from muybridge.purchases.sqlite import SqliteDatabase
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
@@ -321,6 +324,59 @@ def test_what_was_refused(tmp_path: Path) -> None:
     assert batch.status(tmp_path).counts == {Stage.QUEUED: 2, Stage.REFUSED: 1}
     batch.retry(tmp_path)
     assert batch.status(tmp_path).counts == {Stage.QUEUED: 3}
+
+
+def test_an_item_that_is_given_twice_is_queued_once(tmp_path: Path) -> None:
+    """A refused item may be given by its name and by its number."""
+    found = begun(tmp_path, 2)
+    for number in (1, 2):
+        bought(found, number, Outcome(state=Bought.RELEASED, leads_to=Stage.REFUSED, reason="no"))
+    assert [entry.number for entry in batch.retry(tmp_path, 2, "h2", "2")] == [2]
+    assert batch.status(tmp_path).counts == {Stage.QUEUED: 1, Stage.REFUSED: 1}
+
+
+class Interleaved(SqliteDatabase):
+    """A database in which somebody else does something before each transaction.
+
+    Args:
+        path: The file.
+        between: What happens.
+    """
+
+    def __init__(self, path: Path, between: Callable[[], object]) -> None:
+        super().__init__(path)
+        self._between = between
+
+    def transaction(self, *, waited: float = 0.0) -> Any:
+        """Begin a transaction, after what happens before."""
+        self._between()
+        return super().transaction(waited=waited)
+
+
+@pytest.mark.parametrize("decide_again", [batch.retry, batch.abandon], ids=["retry", "abandon"])
+def test_two_people_decide_at_once(decide_again: Callable[..., object], tmp_path: Path) -> None:
+    """Whoever is second reads what the item is by now, and nothing is changed again."""
+    found = begun(tmp_path)
+    if decide_again is batch.retry:
+        bought(found, 1, Outcome(state=Bought.RELEASED, leads_to=Stage.REFUSED, reason="no"))
+    theirs = Store(Interleaved(own_store(tmp_path), lambda: decide_again(tmp_path, 1)))
+    shared = batch.SharedBatch(theirs, found.name)
+    decided = "queued" if decide_again is batch.retry else "abandoned"
+    with pytest.raises(batch.CannotDecide, match=rf"item 1 \(h1\) is {decided} by now"):
+        decide_again(shared, 1)
+    assert batch.status(tmp_path).counts == {Stage(decided): 1}
+
+
+def test_a_corrected_decision_leaves_no_stray(tmp_path: Path) -> None:
+    """The task that a late response has named is no second one, once a person has adopted it."""
+    found = begun(tmp_path)
+    lost(found, 1)
+    batch.adopt(tmp_path, 1, "task-wrong")
+    late = Outcome(state=Bought.ACCEPTED, task=Task(id="task-1"))
+    found.store.conclude(str(found.item(1).purchase), late)
+    assert len(batch.status(tmp_path).strays) == 1
+    assert batch.adopt(tmp_path, 1, "task-1").task_id == "task-1"
+    assert batch.status(tmp_path).strays == ()
 
 
 def test_a_name_of_several_items(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import secrets
 import zlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 import pymysql
@@ -85,6 +86,13 @@ class MariaDatabase:
         self._owner = secrets.token_hex(8)
         self._writing = _Place(self.options, "READ COMMITTED")
         self._reading = _Place(self.options, "REPEATABLE READ")
+
+    def another(self) -> Self:
+        """Return the same database for another owner."""
+        other = copy(self)
+        other.begin()
+        _DATABASES.add(other)
+        return other
 
     @property
     def place(self) -> str:

@@ -44,6 +44,7 @@ ROWS: list[tuple[type[SqliteDatabase], str]] = [
     (wrong.Piecemeal, "test_everything_at_once"),
     (wrong.Murderous, "test_a_dead_sender_is_buried_and_a_living_one_is_not"),
     (wrong.Immortal, "test_a_dead_sender_is_buried_and_a_living_one_is_not"),
+    (wrong.Alone, "test_another_owner_is_one_of_its_own"),
     (wrong.Murderous, "test_the_items_of_a_dead_worker_are_free_and_those_of_a_living_one_are_not"),
     (wrong.Immortal, "test_the_items_of_a_dead_worker_are_free_and_those_of_a_living_one_are_not"),
     (wrong.Forgetful, "test_a_killed_process_has_recorded_what_it_was_about_to_send"),

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from muybridge.files import sqlite
 from muybridge.purchases import Conflict, Mark, StoreUnusable
@@ -291,6 +291,13 @@ class Murderous(SqliteDatabase):
     def lives(self, owner: str) -> bool:
         del owner
         return False
+
+
+class Alone(SqliteDatabase):
+    """There is no other owner."""
+
+    def another(self) -> Self:
+        return self
 
 
 class Immortal(SqliteDatabase):

@@ -286,6 +286,7 @@ def decided(purchase: Purchase, choice: Choice, now: float, task: Task | None = 
         task=None if task is None else task.id,
         reason=purchase.reason if task is None else None,
         candidate=purchase.candidate if task is None else task.id,
+        late=None if task is not None and _is_of(purchase.late, task) else purchase.late,
     )
 
 
@@ -302,6 +303,11 @@ def called(purchase: Purchase) -> str:
         batch = next((tag for tag in purchase.tags if tag.startswith("batch=")), "")
         name = f"item {purchase.number} of the batch {batch.removeprefix('batch=')}"
     return f"purchase {purchase.key}" + ("" if name is None else f" ({name})")
+
+
+def _is_of(token: str | None, task: Task) -> bool:
+    """Whether *token* is one of *task*."""
+    return token is not None and Task.from_token(token).id == task.id
 
 
 def _with_late(purchase: Purchase, task: Task | None) -> Purchase:

@@ -71,8 +71,8 @@ class SharedBatch:
         return found
 
     def open_store(self) -> Store:
-        """Return the store, or open it, as a new owner."""
-        return self.store if isinstance(self.store, Store) else open_store(self.store)
+        """Open the store, as a new owner."""
+        return self.store.another() if isinstance(self.store, Store) else open_store(self.store)
 
 
 LONGEST_NAME: Final = 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import attrs
 
@@ -150,6 +150,10 @@ class Database(Protocol):
 
         Without leases, it holds an operating system lock from now on, until the process has ended.
         """
+        ...
+
+    def another(self) -> Self:
+        """Return the same database for another owner, with connections or a lock of its own."""
         ...
 
     def lives(self, owner: str) -> bool:

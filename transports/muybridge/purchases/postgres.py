@@ -13,8 +13,9 @@ import secrets
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 from muybridge.extras import missing_extra
@@ -90,6 +91,13 @@ class PostgresDatabase:
         self._owner = secrets.token_hex(8)
         self._writing = _Place(self._url)
         self._reading = _Place(self._url)
+
+    def another(self) -> Self:
+        """Return the same database for another owner."""
+        other = copy(self)
+        other.begin()
+        _DATABASES.add(other)
+        return other
 
     @property
     def place(self) -> str:

@@ -14,9 +14,10 @@ import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from copy import copy
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 from muybridge.files import sqlite
@@ -109,6 +110,13 @@ class SqliteDatabase:
     def resign(self) -> None:
         """Be another owner from now on. The one before is dead, so it must not be sending."""
         self._owners = Owners(self.path.with_name(f"{self.path.name}.owners"))
+
+    def another(self) -> Self:
+        """Return the same database for another owner."""
+        other = copy(self)
+        other.begin()
+        _DATABASES.add(other)
+        return other
 
     @property
     def place(self) -> str:

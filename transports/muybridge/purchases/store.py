@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from decimal import Decimal
 from functools import wraps
 from types import TracebackType
@@ -206,6 +207,19 @@ def repeating(method: Callable[P, T]) -> Callable[P, T]:
     return repeated
 
 
+@attrs.define
+class _Known:
+    """What is known of a store, whoever uses it in this process.
+
+    Args:
+        salt: Its salt, or None if nobody has used it yet.
+        mark: The last purchase that was committed, or None.
+    """
+
+    salt: str | None = None
+    mark: Mark | None = None
+
+
 class Store:
     """The purchases of everyone who uses one database. Safe to use from many threads.
 
@@ -217,17 +231,27 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database: Database = database
-        self._salt: str | None = None
-        self._mark: Mark | None = None
-        self._limited: set[str] = set()
+        self._known = _Known()
         self.begin()
         _STORES.add(self)
 
     def begin(self) -> None:
         """Begin with nothing to record: at first, and again in a forked child."""
+        self._limited: set[str] = set()
         self._late: dict[Step, None] = {}
         self._lists: Lists[Step] = Lists(self._commit, self._take_back, alone)
         self._part = secrets.randbelow(self.database.parts)
+
+    def another(self) -> Self:
+        """Return the same store for something that lives and dies by itself, such as a worker.
+
+        It is another owner: what becomes of it does not concern this one. Close both.
+        """
+        other = copy(self)
+        other.database = self.database.another()
+        other.begin()
+        _STORES.add(other)
+        return other
 
     def __enter__(self) -> Self:
         return self
@@ -256,10 +280,10 @@ class Store:
         Raises:
             StoreUnusable: It cannot be read or written.
         """
-        if self._salt is None:
+        if self._known.salt is None:
             with self.transaction():
                 pass  # which reads it
-        return digest(str(self._salt).encode())
+        return digest(str(self._known.salt).encode())
 
     def close(self) -> None:
         """Record what could not be recorded yet, if that is possible now, and close connections."""
@@ -522,7 +546,7 @@ class Store:
         with self.reading() as rows:
             if rows is None:
                 return None
-            return find_history(rows, digest(str(self._salt).encode()), indexed(task))
+            return find_history(rows, digest(str(self._known.salt).encode()), indexed(task))
 
     def note_duration(self, history: History, seconds: float) -> None:
         """Note how long a task has taken. The next use of this object records it."""
@@ -1115,7 +1139,7 @@ class Store:
                 "SELECT key, armed_at FROM muybridge_purchases ORDER BY armed_at DESC, key LIMIT 1"
             )
         [(key, armed_at)] = newest or [("none", 0)]
-        self._salt, self._mark = salt, None
+        self._known.salt, self._known.mark = salt, None
         self.database.note_seen(Mark(salt if newest else "none", str(key), float(armed_at)))
 
     def upgrade(self) -> int:
@@ -1171,7 +1195,7 @@ class Store:
                         self._take_back(one.step)
             raise
         if mark is not None:
-            self._mark = mark
+            self._known.mark = mark
             self.database.note_seen(mark)
         for one in members:
             one.is_settled = True
@@ -1190,22 +1214,23 @@ class Store:
     @contextmanager
     def transaction(self, waited: float = 0.0) -> Generator[Transaction]:
         """Begin a transaction of this store, which is created if it does not exist."""
-        if self._salt is None:
+        if self._known.salt is None:
             self.database.create(TABLES, secrets.token_hex(16))
         with self.database.transaction(waited=waited) as rows:
-            turn = Transaction(rows, self.place, self._salt, self._mark or self.database.seen())
+            mark = self._known.mark or self.database.seen()
+            turn = Transaction(rows, self.place, self._known.salt, mark)
             yield turn
-        self._salt = turn.salt
+        self._known.salt = turn.salt
 
     @contextmanager
     def reading(self) -> Generator[Rows | None]:
         """Begin to read. There are no rows if there is no store yet."""
-        if self._salt is None and not self.database.exists():
+        if self._known.salt is None and not self.database.exists():
             yield None
             return
         with self.database.reading() as rows:
-            mark = self._mark or self.database.seen()
-            self._salt = Transaction(rows, self.place, self._salt, mark).salt
+            mark = self._known.mark or self.database.seen()
+            self._known.salt = Transaction(rows, self.place, self._known.salt, mark).salt
             yield rows
 
 

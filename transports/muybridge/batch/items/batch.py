@@ -28,6 +28,7 @@ import attrs
 
 from muybridge.batch.items.entry import SELECT_ENTRIES, Entry
 from muybridge.batch.results.items import Outline
+from muybridge.batch.results.places.file_names import stems_of
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.items import SELECT_ITEMS, insert_items, read_item, update_items
 from muybridge.purchases.rates import Permits
@@ -255,9 +256,10 @@ class Batch:
 
     def is_recorded(self, path: str, *, besides: int) -> bool:
         """Whether a file *path* is recorded for an item other than *besides*."""
-        return bool(self._rows(
-            "SELECT 1 FROM muybridge_item WHERE batch = :batch AND path = :path "
-            "AND number <> :besides LIMIT 1", path=path, besides=besides,
+        stems = {f"stem{n}": stem for n, stem in enumerate(stems_of(path))}
+        return bool(self._rows(  # by stem, for which there is an index
+            f"SELECT 1 FROM muybridge_item WHERE batch = :batch AND stem IN (:{', :'.join(stems)}) "
+            "AND path = :path AND number <> :besides LIMIT 1", path=path, besides=besides, **stems,
         ))  # fmt: skip
 
     def owners(self) -> list[str]:

@@ -18,7 +18,7 @@ from muybridge.batch.items.entry import Entry
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.shared import Place, folder_of, open_batch
 from muybridge.purchases.consent import check_consent
-from muybridge.purchases.errors import NoneDecided
+from muybridge.purchases.errors import Lost, NoneDecided
 from muybridge.purchases.store import Choosing
 from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 from muybridge_protocol.records.tasks import Task, as_task
@@ -155,7 +155,9 @@ def retry(out: Place, *items: int | str) -> tuple[Entry, ...]:
         StoreUnusable: The store cannot be used. None was queued.
     """
     with opened_to_decide(out) as batch:
-        found = [find(batch, item) for item in items] or [*batch.entries(Stage.REFUSED)]
+        named = [find(batch, item) for item in items] or batch.entries(Stage.REFUSED)
+        # An item may be given twice, by its name and by its number.
+        found = [*{entry.number: entry for entry in named}.values()]
         for entry in found:
             if entry.state is not Stage.REFUSED:
                 raise CannotDecide(f"{entry.label} is {entry.state}, and not refused")
@@ -163,7 +165,8 @@ def retry(out: Place, *items: int | str) -> tuple[Entry, ...]:
         try:
             batch.store.decide_all([], moves=moves)
         except NoneDecided as error:
-            raise next(iter(error.reasons.values())) from None
+            now = batch.entry(found[min(error.reasons)].number)
+            raise CannotDecide(f"{now.label} is {now.state} by now, and not refused") from None
         return tuple(batch.entry(entry.number) for entry in found)
 
 
@@ -209,7 +212,11 @@ def decide_items(
         )
     except NoneDecided as error:
         places = [*of_purchases, *of_items]
-        wrong |= {places[n]: reason for n, reason in error.reasons.items()}
+        for n, reason in error.reasons.items():
+            wrong[places[n]] = reason
+            if isinstance(reason, Lost):
+                now = batch.entry(decisions[places[n]].entry.number)
+                wrong[places[n]] = CannotDecide(f"{now.label} is {now.state} by now: look again")
         raise NoneDecided(wrong) from None
     return tuple(batch.entry(one.entry.number) for one in decisions)
 

@@ -52,6 +52,10 @@ CONCURRENCY = 4
 """Default number of tasks at once."""
 
 
+_EXPIRED = (
+    f"{{place}} has not heard of this run for {LEASE:g} seconds: it was paused, or the store was "
+    "away. Others may continue its items, and it sends nothing more. Run it again to resume."
+)
 LOCAL = "an embedded service (--local)"
 """What a batch calls a service that exists only during its run."""
 
@@ -63,8 +67,6 @@ def opened(
     out: str | os.PathLike[str],
     settings: Settings,
     given: Store | None,
-    *,
-    owns_store: bool,
 ) -> Generator[Run, None, None]:
     """Open the batch in *out*, or begin it, and release unfinished items at the end.
 
@@ -75,8 +77,7 @@ def opened(
         source: Its items, or None for those that it has.
         out: Its folder.
         settings: How it is run.
-        given: The store that it is given, or None.
-        owns_store: Whether that was opened for it alone.
+        given: The store that it is given, opened for this run alone, or None.
     """
     if settings.concurrency < 1:
         raise ValueError(f"concurrency must be at least 1 (got {settings.concurrency})")
@@ -95,10 +96,13 @@ def opened(
             if source is None
             else reading.enter_context(checked_items(source, service.gave_out))
         )
-        batch = _open_batch(service, items, folder, settings, given)
+        with ExitStack() as failing:
+            if given is not None:
+                failing.enter_context(given)
+            batch = _open_batch(service, items, folder, settings, given)
+            failing.pop_all()
         ended: list[Run] = []
-        if batch.store is not given or owns_store:
-            stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
+        stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)
         runner = stack.enter_context(Runner(place))
         batch = _settle_service(batch, runner, service, settings)
@@ -127,11 +131,14 @@ def opened(
         if batch.store.database.leases:
             batch.store.register(LEASE)
             stack.enter_context(Lease(run, LEASE))
-        with at_work(run, prepare):
-            with suppress(Stopped):  # from a hook, whose error is raised at the end
-                for entry in gone:
-                    run.event(entry, What.RETRY, entry.reason or "")
-            yield run
+        try:
+            with at_work(run, prepare):
+                with suppress(Stopped):  # from a hook, whose error is raised at the end
+                    for entry in gone:
+                        run.event(entry, What.RETRY, entry.reason or "")
+                yield run
+        except Lost as error:
+            raise StoreUnusable(_EXPIRED.format(place=batch.store.place)) from error
 
 
 @contextmanager

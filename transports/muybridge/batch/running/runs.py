@@ -202,9 +202,8 @@ async def _run(
     if settings.dedupe and store is None:
         books = client._named_books()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
     driver.runtime.now()  # raises where the client cannot be used, before there is a batch
-    given = None if settings.local else given_store(store, books)
-    owns_store = given is not None and given not in (store, books and books.store)
-    with opened(client.service, source, out, settings, given, owns_store=owns_store) as run:
+    given = None if settings.local else _own_store(store, books)
+    with opened(client.service, source, out, settings, given) as run:
         own = books_of(run.batch, driver.books, driver.credentials, local=settings.local)
         driver = attrs.evolve(driver, books=own)
         if settings.sidecar:
@@ -212,7 +211,10 @@ async def _run(
                 await catch_up(run, driver.runtime)
         await Scheduler(calls, driver, run).work()
     await driver.runtime.checkpoint()
-    report = closing_report(out, store=None if owns_store else given)
+    # A place does not say who uses it, and how, so the report is read from the same store.
+    report = closing_report(out, store=given)
+    if given is not None:
+        given.close()
     queued = report.counts.get(Stage.QUEUED, 0)
     stopped = run.stopped or run.store_failed
     if not stopped and run.at_limit and queued:
@@ -220,10 +222,13 @@ async def _run(
     return attrs.evolve(report, stopped=stopped, without_sidecar=run.without_sidecar)
 
 
-def given_store(store: Store | str | os.PathLike[str] | None, books: Books | None) -> Store | None:
-    """Return the store that a batch is given, or None."""
-    if store is None:
-        return None if books is None else books.store
+def _own_store(store: Store | str | os.PathLike[str] | None, books: Books | None) -> Store | None:
+    """Open the store that a run is given, if any, as an owner that lives as long as the run.
+
+    What becomes of the run does not concern whoever lends the store.
+    """
     from muybridge.purchases import Store, open_store
 
-    return store if isinstance(store, Store) else open_store(store)
+    if store is None:
+        return None if books is None else books.store.another()
+    return store.another() if isinstance(store, Store) else open_store(store)

@@ -110,6 +110,10 @@ BURIED: Final = Lesson(
     "nobody can ever decide about what a dead process was sending, and its name is never free",
     "`leases` and the word `now`; or `lives`: the lock of a process that has ended is free",
 )
+APART: Final = Lesson(
+    "what a worker leaves when it ends is taken for that of a client which is still sending",
+    "`another`: the same database, with connections or a lock of its own, and another owner",
+)
 FORKED: Final = Lesson(
     "a forked child uses its parent's connection, or is taken for its parent when it has died",
     "os.register_at_fork: leave connections and locks to the parent, and be another owner",

@@ -7,7 +7,7 @@ from typing import Final
 from muybridge.purchases import Database, Lost, Store
 from muybridge.purchases.store import NewItem
 from muybridge.testing.store_conformance.checks import StoreChecks, order
-from muybridge.testing.store_conformance.lessons import ALIVE, BURIED
+from muybridge.testing.store_conformance.lessons import ALIVE, APART, BURIED
 from muybridge_protocol.purchases import Choice, Stage, State
 
 _NOON: Final = 1_772_366_400.0
@@ -58,6 +58,17 @@ class Owners(StoreChecks):
             wall = found.armed_at + 2 * _LASTS
             state = store.decide(found.key, Choice.RESUBMIT, wall=wall).state
             BURIED.require(state is State.RESUBMITTED, "a person can decide", state)
+
+    def test_another_owner_is_one_of_its_own(self) -> None:
+        """It has another name, and uses the same purchases."""
+        database, store = self._made()
+        with store.another() as other:
+            names = (database.owner(), other.database.owner())
+            APART.require(names[0] != names[1], "another owner has another name", names)
+            bought = other.arm(order())
+            APART.require(bought.owner == names[1], "its purchases are its own", bought.owner)
+            found = store.find(bought.key)
+            APART.require(found == bought, "others find its purchases", found)
 
     def test_the_items_of_a_dead_worker_are_free_and_those_of_a_living_one_are_not(self) -> None:
         """And a worker that was declared dead takes no step any more."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Container, Iterator
 from itertools import count, takewhile
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Final
 
 import attrs
 
 from muybridge.files.durable import sync_folders
+
+_NUMBER: Final = re.compile(r"-\d+\Z")
 
 
 @attrs.frozen
@@ -93,6 +97,13 @@ def numbered(wanted: Path) -> Iterator[Path]:
     yield wanted
     for number in count(2):
         yield wanted.with_stem(f"{wanted.stem}-{number}")
+
+
+def stems_of(name: str) -> list[str]:
+    """Return the stems of which `numbered` makes the file *name*, with whatever suffix."""
+    path = PurePath(name)
+    stems = [path.stem, _NUMBER.sub("", path.stem)]
+    return [*stems, *(f"{stem}{path.suffix}" for stem in stems)]  # a file may have no suffix
 
 
 def _holds(path: Path, size: int, sha256: str) -> bool:
