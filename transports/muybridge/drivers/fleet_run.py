@@ -12,7 +12,6 @@ fleet hears of a response before any listener does.
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
@@ -107,17 +106,13 @@ class FleetRun:
         """What has ended and was not handed out yet, except perhaps the first."""
         self.connections: int = min(concurrency, CONNECTIONS)
         """Most exchanges at once."""
-        self.fleet: Fleet[int] = Fleet(
-            calls.service,
-            wall_offset=wall - now,
-            seed=random.getrandbits(32),
+        self.fleet: Fleet[int] = calls.fleet(
+            now=now,
+            wall=wall,
             concurrency=concurrency,
-            per_family=per_family,
             connections=self.connections,
-            timeout=calls.timeout,
             wait=timeout,
-            poll_interval=calls.poll_interval,
-            next_polls=calls.next_polls,
+            per_family=per_family,
         )
         kind = type(work).__name__
         if isinstance(work, MediaRequest | Task | Result | str | Mapping):

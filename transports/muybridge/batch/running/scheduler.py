@@ -24,7 +24,6 @@ too; `Run.error` keeps the first one. Everything else concerns one item, which i
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -62,7 +61,7 @@ from muybridge_protocol.errors import (
     TaskEnded,
 )
 from muybridge_protocol.events import Submitted
-from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
+from muybridge_protocol.fleet import Busy, Dispatch, Done, FleetOutcome
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create, Wait
 from muybridge_protocol.operations.defaults import CONNECTIONS
@@ -89,7 +88,6 @@ class Scheduler:
 
     def __init__(self, calls: Calls, driver: Driver, run: Run) -> None:
         runtime = driver.runtime
-        now = runtime.now()
         self._calls = calls
         self._driver = driver
         self._runtime = runtime
@@ -108,16 +106,12 @@ class Scheduler:
         """Whether nobody was sending what items have joined, when they were last looked for."""
         self._left = False
         """Whether the items are given back, so that a late worker must not touch them."""
-        self._fleet: Fleet[int] = Fleet(
-            calls.service,
-            wall_offset=runtime.wall() - now,
-            seed=random.getrandbits(32),
+        self._fleet = calls.fleet(
+            now=runtime.now(),
+            wall=runtime.wall(),
             concurrency=max(1, run.workers),
             connections=max(1, self._most),
-            timeout=calls.timeout,
             wait=run.settings.timeout,
-            poll_interval=calls.poll_interval,
-            next_polls=calls.next_polls,
             shares_rate=run.shares_rate,
         )
         run.leave = self._leave
