@@ -171,6 +171,7 @@ _ALL = (
             "muybridge.drivers.on_trio",
             "muybridge.drivers.on_asyncio",
             "muybridge.drivers.fleet_run",
+            "muybridge.drivers.fleet_team",
             "muybridge.wire.asyncio_shields",
             "muybridge.files.downloads",
             "muybridge.media.checking",
