@@ -48,6 +48,7 @@ nitpick_ignore = [
     ("py:class", "Script"),
     ("py:class", "Source"),
     ("py:class", "OpenStream"),
+    ("py:class", "Parts"),
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.items.batch.Batch"),
     ("py:class", "muybridge.batch.items.reading.CheckedItem"),

@@ -41,6 +41,7 @@ COSTS = {
     "muybridge.purchases": "most clients have no store: estimates, sqlite3, or an extra (psycopg)",
     "muybridge.observability.logs": "logging: most clients log nothing",
     "muybridge.wire": "an HTTP library and TLS",
+    "muybridge_protocol.fleet": "`run_all` and batches alone need it",
     "muybridge_protocol.estimates": "decimal and tomllib: most programs never ask what things cost",
     "muybridge_protocol.families.references": "the rules about media: most requests send URLs",
     "muybridge_protocol.media.inspect": "the readers of all formats",

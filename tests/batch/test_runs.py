@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +18,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from muybridge import Client, TrioClient, batch
+from muybridge import AsyncClient, Client, TrioClient, batch
 from muybridge.batch import BatchEvent, InvalidBatch, Report, Stage, StoreUnusable, What
 from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.item_work import ItemWork
@@ -208,6 +210,33 @@ def test_a_service_that_is_not_there_stops_the_run(run: Run) -> None:
     report = run(gone, horses(5), concurrency=1)
     assert report.counts == {Stage.QUEUED: 5}
     assert "could not be sent (3 attempts)" in report.stopped
+
+
+def closed(server: BillingServer, out: Path) -> None:
+    client = Client(KEY, server.url)
+    client.close()
+    batch.run(client, horses(1), out)
+
+
+async def closed_async(server: BillingServer, out: Path) -> None:
+    client = AsyncClient(KEY, server.url)
+    await client.close()
+    await batch.run_async(client, horses(1), out)
+
+
+@pytest.mark.parametrize(
+    "run_closed",
+    [closed, partial(trio.run, closed_async), lambda *given: asyncio.run(closed_async(*given))],
+    ids=["requests", "trio", "asyncio"],
+)
+def test_a_closed_client(
+    server: BillingServer, run_closed: Callable[[BillingServer, Path], None], tmp_path: Path
+) -> None:
+    """A closed client is refused before there is a batch."""
+    with pytest.raises(RuntimeError, match="this client is closed, and nothing was sent"):
+        run_closed(server, tmp_path / "out")
+    assert server.posts == 0
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_screen_that_is_gone_stops_the_run(server: BillingServer, run: Run) -> None:

@@ -52,7 +52,7 @@ def test_an_interrupted_response(
         now=0.0,
         wall=0.0,
     )
-    sent = run.next_action(0.0)
+    sent = run.fleet.next_action(0.0)
     assert isinstance(sent, Dispatch)
     run.sending(sent, 0.0)
     with pytest.raises(RuntimeError) as caught:

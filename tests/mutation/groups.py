@@ -171,6 +171,7 @@ _ALL = (
             "muybridge.drivers.on_trio",
             "muybridge.drivers.on_asyncio",
             "muybridge.drivers.fleet_run",
+            "muybridge.drivers.fleet_team",
             "muybridge.wire.asyncio_shields",
             "muybridge.files.downloads",
             "muybridge.media.checking",
@@ -478,12 +479,6 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
-            *_swapped(
-                "muybridge.drivers.fleet_run",
-                "seed=random.getrandbits(32),",
-                ("32", "33"),
-                ("32", "31"),
-            ),
             *_swapped(
                 f"{_CORE}.fleet.fleet",
                 "return (seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF",

@@ -67,6 +67,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@attrs.frozen(eq=False, repr=False)
+class Parts:
+    """What a client works with, for code that works as the client does, such as batches.
+
+    Args:
+        calls: Begins operations.
+        driver: Drives them.
+        named_books: Returns what books requests that need a store.
+    """
+
+    calls: Calls
+    driver: Driver
+    named_books: Callable[[], Books]
+
+
 class BaseClient:
     """Everything a client does, as coroutines. A subclass says what drives them.
 
@@ -139,6 +154,15 @@ class BaseClient:
         client's context names them, too.
         """
         return self._interrupted.tasks
+
+    @property
+    def parts(self) -> Parts:
+        """What it works with, for code that works as the client does, such as batches.
+
+        Raises:
+            RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
+        """
+        return Parts(self._calls, self._open_driver(), self._named_books)
 
     async def close(self) -> None:
         """Close every idle connection. After that nothing can be sent."""

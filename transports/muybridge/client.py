@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Never, NoReturn, Self, TypeVar, cast, overload
 
-from muybridge.base_client import DrivenClient
+from muybridge.base_client import DrivenClient, Parts
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import check_part, hidden, read_books, read_service
 from muybridge.drivers.blocking import (
@@ -211,6 +211,15 @@ class Client:
         client's context names them, too.
         """
         return self._client.interrupted_tasks
+
+    @property
+    def parts(self) -> Parts:
+        """What it works with, for code that works as the client does, such as batches.
+
+        Raises:
+            RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
+        """
+        return self._client.parts
 
     def close(self) -> None:
         """Close every idle connection. After that nothing can be sent."""

@@ -20,6 +20,7 @@ from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
+    from muybridge_protocol.fleet import Fleet
     from muybridge_protocol.operations import Call, DeleteAsset, Download, Inspection
     from muybridge_protocol.operations.download import Part
 
@@ -115,6 +116,44 @@ class Calls:
             timeout=self.timeout,
             wait=timeout,
             poll_interval=self.poll_interval,
+        )
+
+    def fleet(
+        self,
+        *,
+        now: float,
+        wall: float,
+        concurrency: int,
+        connections: int,
+        wait: float | None,
+        per_family: int | Mapping[str, int] | None = None,
+        shares_rate: bool = False,
+    ) -> Fleet[int]:
+        """Return a fleet for many creates and waits.
+
+        Args:
+            now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment.
+            concurrency: Most tasks in progress at once.
+            connections: Most exchanges at once.
+            wait: Seconds to wait for each task, or None for no limit.
+            per_family: Most tasks of one family in progress at once: one number, or by name.
+            shares_rate: Whether requests need permits, because others send at the same rate.
+        """
+        from muybridge_protocol.fleet import Fleet
+
+        return Fleet(
+            self.service,
+            wall_offset=wall - now,
+            seed=_seed(),
+            concurrency=concurrency,
+            per_family=per_family,
+            connections=connections,
+            timeout=self.timeout,
+            wait=wait,
+            poll_interval=self.poll_interval,
+            next_polls=self.next_polls,
+            shares_rate=shares_rate,
         )
 
     def delete_asset(self, asset_id: str, *, now: float) -> DeleteAsset:

@@ -126,40 +126,9 @@ class Driver:
         request: HttpRequest,
         deadline: float,
         booking: Booking | None = None,
-        withhold: Withhold | None = None,
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, read the whole response, and return the outcome. Raises nothing."""
-        read = partial(whole, paid=request.paid)
-        return await self.attempt(request, deadline, read, booking, withhold)
-
-    async def pass_on(
-        self,
-        request: HttpRequest,
-        deadline: float,
-        booking: Booking | None,
-        take: Callable[[HttpResponse | TransportFailure | BrokenOff], None],
-        withhold: Withhold | None = None,
-    ) -> HttpResponse | TransportFailure | BrokenOff:
-        """Send *request*, pass the outcome on to *take*, and return it.
-
-        The store hears of it last, so that nothing that goes wrong there keeps a paid id from its
-        owner. It hears of it even if *take* raises.
-
-        Args:
-            request: What to send.
-            deadline: When to give up, on the runtime's clock.
-            booking: Books it in the store, or None.
-            take: Takes the outcome.
-            withhold: Called last before the request is sent, or None.
-        """
-        end = await self.exchange(request, deadline, booking, withhold)
-        try:
-            take(end)
-        finally:
-            if booking is not None:
-                booking.judge(end, self.runtime.now())
-                await booking.record()
-        return end
+        return await self.attempt(request, deadline, partial(whole, paid=request.paid), booking)
 
     async def attempt(
         self,

@@ -6,31 +6,28 @@ the work as users write it, tells the listeners, and keeps the outcomes until th
 lock.
 
 All work is read and checked before anything is sent: a mistake in the last item must not show after
-the first ones have been paid for. A listener that raises ends the run, but never loses an id: the
-fleet hears of a response before any listener does.
+the first ones have been paid for. A listener that raises ends the run, but never loses an id
+(`take_end`).
 """
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING
 
 from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
+from muybridge.drivers.fleet_team import End, take_end
 from muybridge.drivers.listeners import Listeners, SilentTracker
-from muybridge.drivers.notes import accepted
 from muybridge_protocol.arguments import NO_TAGS, check_type
 from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
-from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.operations import Wait
+from muybridge_protocol.fleet import Dispatch, Fleet, FleetOutcome
+from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.operations.poll import too_often
-from muybridge_protocol.records.candidates import find_id, holds_task
 from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
 
@@ -107,17 +104,13 @@ class FleetRun:
         """What has ended and was not handed out yet, except perhaps the first."""
         self.connections: int = min(concurrency, CONNECTIONS)
         """Most exchanges at once."""
-        self.fleet: Fleet[int] = Fleet(
-            calls.service,
-            wall_offset=wall - now,
-            seed=random.getrandbits(32),
+        self.fleet: Fleet[int] = calls.fleet(
+            now=now,
+            wall=wall,
             concurrency=concurrency,
-            per_family=per_family,
             connections=self.connections,
-            timeout=calls.timeout,
             wait=timeout,
-            poll_interval=calls.poll_interval,
-            next_polls=calls.next_polls,
+            per_family=per_family,
         )
         kind = type(work).__name__
         if isinstance(work, MediaRequest | Task | Result | str | Mapping):
@@ -146,18 +139,18 @@ class FleetRun:
         """Return the tags of the work at *place*."""
         return self._common if self._tags is None else {**self._common, **self._tags[place]}
 
-    def next_action(self, now: float) -> Dispatch[int] | Wait | Busy | Done | None:
-        """Return what to do at *now*, or None if something has just settled."""
-        action = self.fleet.next_action(now)
-        if not isinstance(action, FleetOutcome):
-            return action
-        booking = self._booked.pop(action.key, None)
+    def settle(self, ended: Outcome) -> None:
+        """Keep an outcome until the loop takes it, and tell the listeners.
+
+        Raises:
+            BaseException: From a listener.
+        """
+        booking = self._booked.pop(ended.key, None)
         if booking is not None:
-            booking.explain(action.outcome)
-        self.settled.append(action)
-        if action.key in self._trackers:
-            self._trackers.pop(action.key).end(action.outcome)
-        return None
+            booking.explain(ended.outcome)
+        self.settled.append(ended)
+        if ended.key in self._trackers:
+            self._trackers.pop(ended.key).end(ended.outcome)
 
     def sending(self, sent: Dispatch[int], now: float, booking: Booking | None = None) -> None:
         """Tell the listeners that a request is about to be sent.
@@ -181,25 +174,14 @@ class FleetRun:
             self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
             raise
 
-    def take(self, sent: Dispatch[int], end: HttpResponse | TransportFailure, now: float) -> None:
+    def take(self, sent: Dispatch[int], end: End, now: float) -> None:
         """Take the outcome of an exchange, and tell the listeners.
 
         Raises:
             BaseException: From a listener or a signal handler.
         """
         tracker = self._trackers.get(sent.key) or SilentTracker(self._listeners)
-        if isinstance(end, HttpResponse):
-            tracker.responded(end, now)
-            try:
-                events = self.fleet.receive(sent.ticket, end, now)
-            except BaseException as error:  # a signal handler's, which may leave the fleet half-way
-                name = find_id(end.body) if holds_task(end.body) else None
-                if sent.request.paid and name is not None:
-                    error.add_note(accepted(Task(id=name)))
-                raise
-        else:
-            tracker.failed(end, now)
-            events = self.fleet.fail(sent.ticket, end, now)
+        events = take_end(self.fleet, tracker, sent, end, now)
         tracker.tell_end(events)
         for event in events:
             if isinstance(event, Submitted):  # the create is done, and waiting begins

@@ -1,11 +1,7 @@
-"""`run_all`: one worker that schedules, and one for each exchange.
+"""`run_all`: a team over a fleet, whose outcomes a loop reads.
 
-The scheduler asks the run for its next action and starts a worker for each request. A worker does
-one exchange, hands its end to the run, and wakes the scheduler. All of it happens under the team's
-lock, except the exchanges themselves.
-
-- The reader of the loop is none of them, so outcomes settle while nobody reads. An outcome stays in
-  place until the next one is requested: an interruption between the two loses nothing.
+- The reader of the loop is none of the team, so outcomes settle while nobody reads. An outcome
+  stays in place until the next one is requested: an interruption between the two loses nothing.
 - Leaving the context stops the fleet first. Unpaid exchanges are then dropped, and paid ones are
   waited for, because only their responses have the ids.
 - An exception of a listener, a signal handler or a defect is kept, and raised where the loop reads:
@@ -14,7 +10,6 @@ lock, except the exchanges themselves.
 
 from __future__ import annotations
 
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -23,12 +18,11 @@ import attrs
 from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun, Outcome
+from muybridge.drivers.fleet_team import End, FleetTeam, Withdrawn
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.signals import ignoring_errors
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.fleet import Busy, Dispatch, Done
-from muybridge_protocol.http import HttpResponse, TransportFailure
-from muybridge_protocol.operations import Wait
+from muybridge_protocol.fleet import Dispatch
 from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
@@ -36,7 +30,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.purchases.names import Dedupe
 
 
-class AsyncOutcomes:
+class AsyncOutcomes(FleetTeam):
     """The outcomes of a run as they settle; it lasts as long as the context.
 
         async with client.run_all(requests) as outcomes:
@@ -59,16 +53,14 @@ class AsyncOutcomes:
         *,
         dedupe: Dedupe = False,
     ) -> None:
+        driver = driver if books is None else attrs.evolve(driver, books=books)
+        super().__init__(driver, run.fleet, min(workers, len(run.fleet)))
         self._run = run
-        self._driver = driver if books is None else attrs.evolve(driver, books=books)
         self._dedupe: Dedupe = dedupe
         """Whether identical requests join one task."""
-        # One more than may send, which schedules.
-        self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
         self._handed_out = False
         self._entered = False
         self._over = False
-        self._left = False
         self._broken: BaseException | None = None
 
     @property
@@ -107,7 +99,7 @@ class AsyncOutcomes:
     ) -> None:
         if error is not None:
             try:
-                self._driver.runtime.now()
+                self._runtime.now()
             except RuntimeError:  # the event loop is gone, and with it the team
                 return
         await self._end(error)
@@ -120,7 +112,7 @@ class AsyncOutcomes:
         check_entered("async with", entered=self._entered)
         with self._team.lock:
             self._put_by()
-            await self._driver.runtime.checkpoint()
+            await self._runtime.checkpoint()
             # Several tasks may read one run: another has perhaps received the first one meanwhile.
             self._put_by()
             while not (self._run.settled or self._over or self._broken):
@@ -140,27 +132,27 @@ class AsyncOutcomes:
         with self._team.lock:
             if error is None:
                 self._put_by()
-            self._run.fleet.stop()
-            self._team.notify()
         try:
-            await self._team.close(error)
+            await self._close(error)
         except BaseException as late:
             error = late
             raise
         finally:
             with self._team.lock:
-                self._left = True
-                self._settle()
+                self._settle_rest()
                 self._run.leave()
             if error is not None:
                 self._leave_note(error)
 
-    def _settle(self) -> None:
+    def _settle(self, ended: Outcome) -> None:
+        self._run.settle(ended)
+        self._team.notify()
+
+    def _settle_rest(self) -> None:
         """Settle what has ended since the scheduler stopped."""
-        ended = False
-        while not ended:
+        while (ended := self._fleet.take_outcome()) is not None:
             with ignoring_errors():  # of a listener: the other outcomes matter more
-                ended = self._run.next_action(self._driver.runtime.now()) is not None
+                self._settle(ended)
 
     def _put_by(self) -> None:
         """Drop the outcome that was handed out last: the loop is done with it."""
@@ -177,94 +169,84 @@ class AsyncOutcomes:
     async def _schedule(self) -> None:
         with self._team.lock:
             try:
-                while not self._over:
-                    await self._step()
+                while await self._advance():
+                    pass
             except Exception as error:  # noqa: BLE001  the loop raises it
                 self._broken = error
             self._over = True
             self._team.notify()
 
-    async def _step(self) -> None:
-        match self._run.next_action(self._driver.runtime.now()):
-            case Dispatch() as sent:
-                self._team.start(partial(self._exchange, sent), paid=sent.request.paid)
-            case Wait(until):
-                await self._team.wait(until)
-            case Busy():
-                await self._team.wait()
-            case Done():
-                self._over = True
-            case None:
-                self._team.notify()
-
-    async def _exchange(self, sent: Dispatch[int]) -> None:
-        runtime = self._driver.runtime
-        booking: Booking | None = None
-        if self._dedupe and sent.request.paid:
-            booking = await self._join(sent)
-            if booking is None:
-                return
+    async def _before(self, sent: Dispatch[int]) -> Booking | None:
+        joins = self._dedupe and sent.request.paid
+        booking = await self._join(sent) if joins else None
         with self._team.lock:
             try:
                 if booking is None:
-                    create = self._run.fleet.operation_of(sent.ticket)
+                    create = self._fleet.operation_of(sent.ticket)
                     booking = self._driver.booking(create, self._run.tags_of(sent.key))
-                self._run.sending(sent, runtime.now(), booking)
-            except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
-                self._break_off(error)
-                return
-        take = partial(self._take_end, sent)
-        end = await self._driver.pass_on(sent.request, sent.deadline, booking, take)
+                self._run.sending(sent, self._runtime.now(), booking)
+            except BaseException as error:
+                self._break_off(error)  # a listener's; the loop raises it
+                raise Withdrawn from error
+        return booking
+
+    async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
+        # The store hears of it last, so that nothing that goes wrong there keeps a paid id from its
+        # owner. It hears of it even if a listener raises.
+        try:
+            self._take_end(sent, end)
+        finally:
+            if booking is not None:
+                booking.judge(end, self._runtime.now())
+                await booking.record()
         if isinstance(end, BrokenOff) and not isinstance(end.error, Exception):
             raise end.error
 
-    async def _join(self, sent: Dispatch[int]) -> Booking | None:
-        """Return what books a create, or None if it is not sent now: an identical one was."""
+    async def _join(self, sent: Dispatch[int]) -> Booking:
+        """Return what books a create.
+
+        Raises:
+            Withdrawn: It is not sent now: an identical one was.
+        """
         from muybridge.purchases.booking import Booking
         from muybridge.purchases.joining import join
 
-        runtime = self._driver.runtime
         with self._team.lock:
-            create = self._run.fleet.operation_of(sent.ticket)
+            create = self._fleet.operation_of(sent.ticket)
         try:
             end = await join(self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe)
         except BaseException as error:
             with self._team.lock:
-                self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())
-                if not isinstance(error, runtime.cancelled):
+                self._fleet.fail(sent.ticket, TWIN_UNDER_WAY, self._runtime.now())
+                if not isinstance(error, self._runtime.cancelled):
                     self._break_off(error)
                 self._team.notify()
             if isinstance(error, Exception):
-                return None
+                raise Withdrawn from error
             raise
         if isinstance(end, Booking):
             return end
         with self._team.lock:
             try:
-                self._run.join(sent, end, runtime.now())
+                self._run.join(sent, end, self._runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
             self._team.notify()
-        return None
+        raise Withdrawn
 
-    def _take_end(
-        self, sent: Dispatch[int], end: HttpResponse | TransportFailure | BrokenOff
-    ) -> None:
-        cancelled = isinstance(end, BrokenOff) and isinstance(
-            end.error, self._driver.runtime.cancelled
-        )
+    def _take_end(self, sent: Dispatch[int], end: End) -> None:
+        cancelled = isinstance(end, BrokenOff) and isinstance(end.error, self._runtime.cancelled)
         with self._team.lock:
             # What is paid counts to the end, although a second Ctrl-C has left the run.
             if sent.request.paid or not (self._left or cancelled):
                 self._take(sent, end)
 
-    def _take(self, sent: Dispatch[int], end: HttpResponse | TransportFailure | BrokenOff) -> None:
+    def _take(self, sent: Dispatch[int], end: End) -> None:
         if isinstance(end, BrokenOff):
             note_request(end, sent.request)
-            if not isinstance(end.error, self._driver.runtime.cancelled):
+            if not isinstance(end.error, self._runtime.cancelled):
                 self._break_off(end.error)  # from a defect or a signal handler; the loop raises it
-            end = end.failure
-        now = self._driver.runtime.now()
+        now = self._runtime.now()
         try:
             if end is TWIN_UNDER_WAY:
                 self._run.join(sent, TWIN_UNDER_WAY, now)
@@ -276,5 +258,5 @@ class AsyncOutcomes:
 
     def _break_off(self, error: BaseException) -> None:
         self._broken = self._broken or error
-        self._run.fleet.stop()
+        self._fleet.stop()
         self._team.notify()

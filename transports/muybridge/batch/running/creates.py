@@ -8,17 +8,15 @@ from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.requests import request_of
 from muybridge.batch.running.recovery import unreadable
 from muybridge.batch.running.side_files import UNFINISHED, KeptReply, Runner
+from muybridge.drivers.fleet_team import End
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff
 from muybridge.drivers.runtime import Runtime
 from muybridge.purchases.booking import Booking, Books
 from muybridge.purchases.once import name_of_identical
-from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Create
 from muybridge_protocol.purchases import Item, Order, Outcome, read_amounts
 from muybridge_protocol.records.json import RAW_LIMIT
-
-Ended = HttpResponse | TransportFailure | BrokenOff
-"""How an exchange has ended."""
 
 
 class ItemBooking(Booking):
@@ -66,7 +64,7 @@ class ItemBooking(Booking):
         self._judged: Outcome | None = None
         self._runner = runner
 
-    def outcome_of(self, end: Ended, now: float) -> Outcome:
+    def outcome_of(self, end: End, now: float) -> Outcome:
         """Return what *end* means, whatever it is, and the same however often it is asked."""
         if self._judged is None:
             try:
@@ -76,7 +74,7 @@ class ItemBooking(Booking):
                 self._judged = self.without_meaning(end, error)
         return self._judged
 
-    def without_meaning(self, end: Ended, error: Exception) -> Outcome:
+    def without_meaning(self, end: End, error: Exception) -> Outcome:
         """Return what is recorded of *end*, which cannot be judged or recorded."""
         kept = reply_of(self.key, end)
         status, body = (None, b"") if kept is None else (kept.status, kept.body)
@@ -93,7 +91,7 @@ class ItemBooking(Booking):
         self._runner.note(self.key)
 
 
-def reply_of(key: str, end: Ended) -> KeptReply | None:
+def reply_of(key: str, end: End) -> KeptReply | None:
     """Return what has arrived of the response to the purchase *key*, or None if nothing has."""
     if isinstance(end, HttpResponse):
         return KeptReply(key=key, status=end.status, body=end.body[:RAW_LIMIT])

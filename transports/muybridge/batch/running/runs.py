@@ -108,8 +108,7 @@ def run(
         rate=rate,
     )
     check_client(client, Client, "await batch.run_async(client, ...)")
-    face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
-    return blocking.run(_run, face, source, out, settings, store)
+    return blocking.run(_run, client, source, out, settings, store)
 
 
 async def run_async(
@@ -188,7 +187,7 @@ run_trio = run_async
 
 
 async def _run(
-    client: BaseClient,
+    client: Client | BaseClient,
     source: Source | None,
     out: str | os.PathLike[str],
     settings: Settings,
@@ -196,11 +195,11 @@ async def _run(
 ) -> Report:
     check_place(out)
     check_spending(None, store)
-    calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  a batch works as
-    driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does
+    parts = client.parts
+    driver = parts.driver
     books = driver.books
     if settings.dedupe and store is None:
-        books = client._named_books()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
+        books = parts.named_books()
     driver.runtime.now()  # raises where the client cannot be used, before there is a batch
     given = None if settings.local else _own_store(store, books)
     with opened(client.service, source, out, settings, given) as run:
@@ -209,7 +208,7 @@ async def _run(
         if settings.sidecar:
             with suppress(Stopped):  # from a hook, whose error is raised at the end
                 await catch_up(run, driver.runtime)
-        await Scheduler(calls, driver, run).work()
+        await Scheduler(parts.calls, driver, run).work()
     await driver.runtime.checkpoint()
     # A place does not say who uses it, and how, so the report is read from the same store.
     report = closing_report(out, store=given)

@@ -1,9 +1,7 @@
-"""A batch at work: many items on one `Fleet`, with the store kept around all that they do.
+"""A batch at work: a team over a fleet, with the store kept around all that it does.
 
-It is written once, for every way to run code: it awaits nothing but a transport and the port in
-`muybridge.drivers.runtime`. One worker schedules: it takes items from the batch, asks the fleet
-what to send next, and starts a worker for each exchange and each download. An item that waits,
-for its turn or for its next poll, holds nothing but its place in the fleet.
+The worker that schedules also takes items from the batch, and starts a worker for each download. An
+item that waits, for its turn or for its next poll, holds nothing but its place in the fleet.
 
 Downloads run beside the fleet, not on it: they go to another host, without the key, in pieces that
 are written as they arrive, and the service's rate limits do not apply to them. They share the
@@ -24,7 +22,6 @@ too; `Run.error` keeps the first one. Everything else concerns one item, which i
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -39,7 +36,7 @@ from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.results.sheet.thumbnails import make_thumbnail, thumbnail_name
 from muybridge.batch.results.sidecars import report_missing, write_sidecar_of
-from muybridge.batch.running.creates import Ended, ItemBooking, reply_of
+from muybridge.batch.running.creates import ItemBooking, reply_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.batch.running.recovery import recover
@@ -47,9 +44,11 @@ from muybridge.batch.running.run_state import Run, Stopped
 from muybridge.batch.storable_values import one_line
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
+from muybridge.drivers.fleet_team import End, FleetTeam, Withdrawn, take_end
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
+from muybridge.purchases.booking import Booking
 from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge.purchases.items import armed_item
 from muybridge.signals import HeldInterrupt, genuine, hold_interrupts, ignoring_errors
@@ -61,10 +60,10 @@ from muybridge_protocol.errors import (
     ServiceError,
     TaskEnded,
 )
-from muybridge_protocol.events import Submitted
-from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
-from muybridge_protocol.http import HttpResponse, TransportFailure
-from muybridge_protocol.operations import Create, Wait
+from muybridge_protocol.events import Event, Submitted
+from muybridge_protocol.fleet import Dispatch, FleetOutcome
+from muybridge_protocol.http import TransportFailure
+from muybridge_protocol.operations import Create
 from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.purchases import UNKNOWN_END, Outcome, Purchase, Stage, State
 from muybridge_protocol.records.candidates import find_id
@@ -78,7 +77,7 @@ _PAUSE: Final = 1.0
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Scheduler:
+class Scheduler(FleetTeam):
     """The work on the items of a batch.
 
     Args:
@@ -88,14 +87,18 @@ class Scheduler:
     """
 
     def __init__(self, calls: Calls, driver: Driver, run: Run) -> None:
-        runtime = driver.runtime
-        now = runtime.now()
-        self._calls = calls
-        self._driver = driver
-        self._runtime = runtime
-        self._run = run
         self._most = min(run.workers, CONNECTIONS)  # exchanges and downloads at once
-        self._team = runtime.team(self._most + 1)  # one more schedules
+        fleet = calls.fleet(
+            now=driver.runtime.now(),
+            wall=driver.runtime.wall(),
+            concurrency=max(1, run.workers),
+            connections=max(1, self._most),
+            wait=run.settings.timeout,
+            shares_rate=run.shares_rate,
+        )
+        super().__init__(driver, fleet, self._most)
+        self._calls = calls
+        self._run = run
         run.lock = self._team.lock
         self._slots = [run.runner.new_slot() for _ in range(run.workers)]
         self._items: dict[int, ItemWork] = {}
@@ -106,20 +109,6 @@ class Scheduler:
         """Whether the batch may have an item that nobody works on."""
         self._is_last_look = False
         """Whether nobody was sending what items have joined, when they were last looked for."""
-        self._left = False
-        """Whether the items are given back, so that a late worker must not touch them."""
-        self._fleet: Fleet[int] = Fleet(
-            calls.service,
-            wall_offset=runtime.wall() - now,
-            seed=random.getrandbits(32),
-            concurrency=max(1, run.workers),
-            connections=max(1, self._most),
-            timeout=calls.timeout,
-            wait=run.settings.timeout,
-            poll_interval=calls.poll_interval,
-            next_polls=calls.next_polls,
-            shares_rate=run.shares_rate,
-        )
         run.leave = self._leave
 
     async def work(self) -> None:
@@ -139,13 +128,9 @@ class Scheduler:
     async def _end(self, error: BaseException | None) -> None:
         """Wait for the responses to paid requests, and abandon everything else."""
         self._run.stopping = True
-        with self._team.lock:
-            self._team.notify()
         try:
-            await self._team.close(error)
+            await self._close(error)
         finally:
-            with self._team.lock:
-                self._left = True
             for work in self._items.values():
                 work.tracker.end(GeneratorExit())
 
@@ -196,8 +181,8 @@ class Scheduler:
             await self._wait()
         elif self._ended:
             self._start(partial(self._finish_task, *self._ended.popleft()))
-        else:
-            await self._advance()
+        elif not await self._advance():
+            await self._wait()
 
     async def _wait_for_others(self) -> bool:
         """Wait while another process sends what items have joined. Return whether to look again."""
@@ -245,24 +230,11 @@ class Scheduler:
             else:
                 self._fleet.add(work.item.number, source, self._runtime.now())
 
-    async def _advance(self) -> None:
-        """Do what the fleet asks for."""
-        match self._fleet.next_action(self._runtime.now()):
-            case Dispatch() as sent:
-                work = self._items[sent.key]
-                exchange = self._create if sent.request.paid else self._poll
-                self._start(partial(self._exchange, work, partial(exchange, work, sent), sent),
-                            paid=sent.request.paid)  # fmt: skip
-            case FleetOutcome(key=key) as ended:
-                self._ended.append((self._items[key], ended.outcome))
-            case Wait(until):
-                await self._wait(until)
-            case Busy() | Done():
-                await self._wait()
+    def _settle(self, ended: FleetOutcome[int]) -> None:
+        self._ended.append((self._items[ended.key], ended.outcome))
 
     async def _wait(self, until: float = FOREVER) -> None:
-        """Wait for a worker of the team, for *until*, or for the end of the run."""
-        await self._team.wait(min(until, self._run.ends_at))
+        await super()._wait(min(until, self._run.ends_at))
 
     async def _acquire_permits(self) -> None:
         """Get permits for the fleet, if it needs some."""
@@ -289,32 +261,23 @@ class Scheduler:
 
     # Exchanges
 
-    async def _exchange(self, work: ItemWork, exchange: Job, sent: Dispatch[int]) -> None:
-        """Send a request and take its outcome. Ctrl-C waits for the response to a paid one."""
+    async def _exchange(self, sent: Dispatch[int]) -> None:
+        # Ctrl-C waits for the response to a paid request.
         held: HeldInterrupt | None = None
+        exchange = partial(super()._exchange, sent)
         try:
             with hold_interrupts(when=sent.request.paid) as held:
-                await self._about(work, exchange)
+                await self._about(self._items[sent.key], exchange)
         finally:
             if held is not None and held.seen:
                 self._run.fail(held.interrupt())
 
-    async def _poll(self, work: ItemWork, sent: Dispatch[int]) -> None:
-        """Send a query, and let the fleet take its outcome."""
-        with self._team.lock:
-            work.tracker.sending(sent.request)
-        end = await self._driver.exchange(sent.request, sent.deadline)
-        if isinstance(end, BrokenOff):
-            raise end.error
-        with self._team.lock:
-            if self._left:
-                return
-            before = self._fleet.paused_until
-            self._take(work, sent, end)
-        await self._tell_pause(before)
-
-    async def _create(self, work: ItemWork, sent: Dispatch[int]) -> None:
-        """Send a create, unless an identical request has a task, and record its outcome."""
+    async def _before(self, sent: Dispatch[int]) -> ItemBooking | None:
+        work = self._items[sent.key]
+        if not sent.request.paid:
+            with self._team.lock:
+                work.tracker.sending(sent.request)
+            return None
         with self._team.lock:
             create = self._fleet.operation_of(sent.ticket)
         assert isinstance(create, Create)  # noqa: S101  nothing else is paid
@@ -330,11 +293,17 @@ class Scheduler:
             dedupe=self._run.settings.dedupe,
         )
         if booking.name is not None and await self._has_joined(work, booking):
-            return
+            raise Withdrawn
         with self._team.lock:
             work.sending(sent.request)
             work.armed, work.is_sending = booking.key, True
-        end = await self._driver.exchange(sent.request, sent.deadline, booking)
+        return booking
+
+    async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
+        work = self._items[sent.key]
+        if not isinstance(booking, ItemBooking):
+            await self._polled(work, sent, end)
+            return
         work.is_sending = False
         work.heard = partial(booking.outcome_of, end, self._runtime.now())
         if not booking.is_armed:
@@ -342,6 +311,20 @@ class Scheduler:
             await self._not_armed(work, sent, booking, end)
         else:
             await self._conclude(work, sent, booking, end)
+
+    async def _polled(self, work: ItemWork, sent: Dispatch[int], end: End) -> None:
+        """Let the fleet take the end of a query."""
+        if isinstance(end, BrokenOff):
+            raise end.error
+        with self._team.lock:
+            if self._left:
+                return
+            before = self._fleet.paused_until
+            _, ended = self._take(work, sent, end)
+            if ended is not None:
+                self._settle(ended)
+            self._team.notify()
+        await self._tell_pause(before)
 
     async def _has_joined(self, work: ItemWork, booking: ItemBooking) -> bool:
         """Let an item join the purchase of an identical request, if there is one."""
@@ -371,7 +354,7 @@ class Scheduler:
             return True
 
     async def _not_armed(
-        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: Ended
+        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Take why a create was not sent: a name, a budget, or a store that cannot be used."""
         if isinstance(end, BrokenOff):
@@ -386,14 +369,11 @@ class Scheduler:
         with self._team.lock:
             if self._left:
                 return
-            now = self._runtime.now()
-            work.tracker.failed(end, now)
             if end is TWIN_UNDER_WAY:  # whose name is free again
+                now = self._runtime.now()
                 self._fleet.put_off(sent.ticket, now, now)
                 return
-            events = self._fleet.fail(sent.ticket, end, now)
-            work.tracker.tell_end(events)
-            ended = self._fleet.take_outcome()
+            _, ended = self._take(work, sent, end)
         if ended is not None and ended.error is not None:
             await self._left_queued(work, ended.error, booking)
 
@@ -414,7 +394,7 @@ class Scheduler:
             self._finish(work)
 
     async def _conclude(
-        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: Ended
+        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Record the outcome of a create, and let the fleet take it."""
         reply = reply_of(booking.key, end)
@@ -483,12 +463,11 @@ class Scheduler:
         self,
         work: ItemWork,
         sent: Dispatch[int],
-        end: Ended,
+        end: End,
         purchase: Purchase,
     ) -> None:
         """Let the fleet take the outcome of a create, which is recorded."""
-        events, ended = self._told(work, sent, end)
-        work.tracker.tell_end(events)
+        events, ended = self._take(work, sent, end)
         task = next((event.task for event in events if isinstance(event, Submitted)), None)
         if purchase.state is State.AMBIGUOUS and task is not None:
             # Another purchase has this task, or it cannot be recorded.
@@ -515,27 +494,14 @@ class Scheduler:
         self._run.event(work.item, What.AMBIGUOUS, reason)
         self._finish(work)
 
-    def _told(
-        self, work: ItemWork, sent: Dispatch[int], end: Ended
-    ) -> tuple[tuple[Any, ...], FleetOutcome[int] | None]:
-        """Tell the tracker and the fleet how an exchange has ended."""
-        now = self._runtime.now()
-        if isinstance(end, HttpResponse):
-            work.tracker.responded(end, now)
-            events = self._fleet.receive(sent.ticket, end, now)
-        else:
-            failure = end.failure if isinstance(end, BrokenOff) else end
-            work.tracker.failed(failure, now)
-            events = self._fleet.fail(sent.ticket, failure, now)
-        return events, self._fleet.take_outcome()
-
-    def _take(self, work: ItemWork, sent: Dispatch[int], end: Ended) -> None:
-        """Let the fleet take the outcome of a query."""
-        events, ended = self._told(work, sent, end)
+    def _take(
+        self, work: ItemWork, sent: Dispatch[int], end: End
+    ) -> tuple[tuple[Event, ...], FleetOutcome[int] | None]:
+        """Let the fleet take the end of an exchange, and the listeners hear of it."""
+        events = take_end(self._fleet, work.tracker, sent, end, self._runtime.now())
+        ended = self._fleet.take_outcome()  # now, because a listener may raise
         work.tracker.tell_end(events)
-        if ended is not None:
-            self._ended.append((work, ended.outcome))
-        self._team.notify()
+        return events, ended
 
     # Ends of tasks
 
@@ -695,9 +661,8 @@ class Scheduler:
         self._team.notify()
 
     def _start(self, job: Work, *, paid: bool = False) -> None:
-        """Let a worker do *job*."""
         self._under_way += 1
-        self._team.start(partial(self._counted, job), paid=paid)
+        super()._start(partial(self._counted, job), paid=paid)
 
     async def _counted(self, job: Work) -> None:
         try:

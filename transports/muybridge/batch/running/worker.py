@@ -120,8 +120,7 @@ def work(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
     check_client(client, Client, "await batch.work_async(client, ...)")
-    face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
-    return blocking.run(_work, face, batch, _Where(out, spool), settings, lease)
+    return blocking.run(_work, client, batch, _Where(out, spool), settings, lease)
 
 
 async def work_async(
@@ -249,15 +248,18 @@ class _Turn:
 
 
 async def _work(
-    client: BaseClient, batch: SharedBatch, where: _Where, settings: Settings, lease: float | None
+    client: Client | BaseClient,
+    batch: SharedBatch,
+    where: _Where,
+    settings: Settings,
+    lease: float | None,
 ) -> SharedReport:
     check_batch(batch)
     for name, place in (("out", where.out), ("spool", where.spool)):
         use = "a folder" if name == "spool" else "a folder, or s3://BUCKET/PREFIX"
         check_type(name, place, (str, os.PathLike, NoneType), use)
     check_type("lease", lease, (int, float, NoneType), "a number of seconds")
-    driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
-    runtime = driver.runtime
+    runtime = client.parts.driver.runtime
     with batch.open() as found:
         check_service(found, client.service.require_base_url())
         places = where.open(found.place)
@@ -300,7 +302,7 @@ async def _work(
 
 
 async def _turn(
-    client: BaseClient,
+    client: Client | BaseClient,
     batch: SharedBatch,
     places: _Places,
     settings: Settings,
@@ -321,8 +323,8 @@ async def _turn(
             taken what is completed.
         ends_at: When it gives back what it has not finished, on the client's clock.
     """
-    calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
-    driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
+    parts = client.parts
+    driver = parts.driver
     driver.runtime.now()  # raises where the client cannot be used
     with batch.open() as found:
         check_service(found, client.service.require_base_url())
@@ -344,7 +346,7 @@ async def _turn(
             )
             books = books_of(found, driver.books, driver.credentials, local=False)
             with Lease(run, lease), at_work(run):
-                await Scheduler(calls, attrs.evolve(driver, books=books), run).work()
+                await Scheduler(parts.calls, attrs.evolve(driver, books=books), run).work()
         await driver.runtime.checkpoint()
         report = report_of(batch, found)
         return _Turn(
