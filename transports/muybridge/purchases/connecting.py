@@ -76,17 +76,22 @@ def named(url: str) -> str:
     return f"postgresql://{host}/{readable(str(parts.get('dbname', '')), 200)}"
 
 
-def connect(url: str, ends: float = math.inf) -> Connection:
+class Silent(psycopg.OperationalError):
+    """The server has not answered in time."""
+
+
+def connect(url: str, ends: float = math.inf, *, after: Silent | None = None) -> Connection:
     """Return a connection to the database at *url*, whose commits are durable.
 
     Args:
         url: The database.
         ends: When to give up, by the monotonic clock.
+        after: Why the connection is needed, if another one has fallen silent.
 
     Raises:
         StoreUnusable: It cannot be reached, is too old, or could lose what it has confirmed.
     """
-    with telling(named(url)):
+    with telling(named(url), after):
         parts = {**_DEFAULTS, **_parts(url)}
         if math.isfinite(ends):
             # Each host has as long; libpq gives none less than 2 seconds, and 0 means for ever.
@@ -97,7 +102,7 @@ def connect(url: str, ends: float = math.inf) -> Connection:
         db = Connection.connect(make_conninfo(**parts), autocommit=True, prepare_threshold=None)
     db.ends = ends
     try:
-        with telling(named(url)):
+        with telling(named(url), after):
             db.is_direct = _is_direct(db)
             _check(db, named(url))
             if db.is_direct:
@@ -130,10 +135,9 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         seconds = min(SILENCE, self.ends - time.monotonic())
         try:
             return super().wait(_within(gen, seconds), *rest, **more)
-        except _Silent:
+        except Silent:
             self.close()
-            told = f"no response within {max(seconds, 0):.2g} seconds"
-            raise psycopg.OperationalError(told) from None
+            raise
 
     @contextmanager
     def waiting(self) -> Generator[None, None, None]:
@@ -171,12 +175,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             yield
 
 
-class _Silent(Exception):
-    """The server has not answered in time."""
-
-
 def _within(steps: Any, seconds: float) -> Generator[Any, Any, Any]:
-    """Yield what *steps* yield, and raise `_Silent` if they take longer than *seconds*."""
+    """Yield what *steps* yield, and raise `Silent` if they take longer than *seconds*."""
     ends = time.monotonic() + seconds
     try:
         waits_for = next(steps)
@@ -184,7 +184,7 @@ def _within(steps: Any, seconds: float) -> Generator[Any, Any, Any]:
             # Several times a second, psycopg says that nothing has happened.
             happened = yield waits_for
             if not happened and time.monotonic() > ends:
-                raise _Silent
+                raise Silent(f"no response within {max(seconds, 0):.2g} seconds")
             waits_for = steps.send(happened)
     except StopIteration as ended:
         return ended.value
@@ -199,17 +199,22 @@ def is_away(error: psycopg.Error) -> bool:
 
 
 @contextmanager
-def telling(name: str) -> Generator[None, None, None]:
-    """Turn an error of the database *name* into one that says what to do."""
+def telling(name: str, after: Silent | None = None) -> Generator[None, None, None]:
+    """Turn an error of the database *name* into one that says what to do.
+
+    If a new connection fails *after* another one fell silent, the silence is half the story: a
+    network that swallows everything looks different from a server that was never there.
+    """
     try:
         yield
     except psycopg.Error as error:
         away = is_away(error)
         kind = StoreAway if away else StoreUnusable
         then = "" if away else ", then run again"  # a worker waits for one that is away
+        before = "" if after is None else f"{after}, and a new connection failed: "
         raise kind(
-            f"{name}: {_said(error)}. Nothing more is sent. Make the database reachable and "
-            f"writable{then}."
+            f"{name}: {before}{_said(error)}. Nothing more is sent. Make the database reachable "
+            f"and writable{then}."
         ) from error
 
 

@@ -25,7 +25,7 @@ try:
 except ImportError as _missing:
     raise missing_extra("muybridge.purchases", "psycopg", "postgres") from _missing
 
-from muybridge.purchases.connecting import LIMITS, Connection, connect, is_away, named
+from muybridge.purchases.connecting import LIMITS, Connection, Silent, connect, is_away, named
 from muybridge.purchases.errors import StoreAway, StoreUnusable
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.steps import REPLACED
@@ -254,15 +254,17 @@ class _Place:
                 _undo(db)
 
     def _begin(self, begin: bytes, ends: float) -> Connection:
+        silent: Silent | None = None
         if self._db is not None and not self._db.closed:
             self._db.ends = min(ends, time.monotonic() + _ANSWERS)
             try:
                 self._db.execute(begin, prepare=False)
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self._db.close()  # it has ended meanwhile, and nothing was done in it
+                silent = error if isinstance(error, Silent) else None
             else:
                 return self._db
-        self._db = connect(self._url, ends)
+        self._db = connect(self._url, ends, after=silent)
         self._db.execute(begin, prepare=False)
         return self._db
 
