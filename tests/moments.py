@@ -206,10 +206,8 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "items taken": Moment(f"{_BATCH}.take"),
     "permits taken": Moment(f"{_STORE}.acquire_permits"),
     "rate paused": Moment(f"{_STORE}.throttle"),
-    "item read": Moment(f"{_BATCH}.entry"),
     "response kept": Moment(f"{_FILES}:ReplySlot.keep"),
     "side file emptied": Moment(f"{_FILES}:ReplySlot.clear"),
-    "failure recorded": Moment(f"{_STORE}.move", _to("failed")),
     "object put": Moment("muybridge.batch.results.places.s3:Bucket.put"),
     "sidecar written": Moment("muybridge.batch.running.scheduler:write_sidecar_of"),
     "target locked": Moment("muybridge.files.saving:lock"),
@@ -225,7 +223,6 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "request checked": Moment("muybridge_protocol.families.family:Family.check"),
     "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
-    "setting of a database read": Moment("muybridge.purchases.connecting:_setting"),
     "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
     # Runs of many tasks.
     "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),
@@ -282,7 +279,7 @@ CONSTANTS: Mapping[str, str] = {
 
 def struck_after(moment: str, skipped: int, act: Callable[[], object]) -> None:
     """Let *act* be called at a moment, once it has come *skipped* times."""
-    attrs.evolve(MOMENTS[moment], skipped=skipped).strike(act)
+    attrs.evolve(at(moment), skipped=skipped).strike(act)
 
 
 def constant(name: str) -> tuple[Any, str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import moments
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(
     path for name in ("protocol", "transports") for path in (ROOT / name).rglob("*.py")
@@ -118,3 +120,40 @@ def test_control_that_names_one(line: str) -> None:
 def test_the_library_has_names_to_find(private: set[str]) -> None:
     """The sources, and the names in them, are found."""
     assert len(private) > 1000
+
+
+def texts() -> Iterator[str]:
+    """Yield each text in the code of the tests and benchmarks, except the tables of moments."""
+    for path in TESTS:
+        if path != Path(moments.__file__):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                match node:
+                    case ast.Constant(str(text)):
+                        yield text
+                    case _:
+                        pass
+
+
+def test_moments_exist() -> None:
+    """A moment or constant that a suite names is in the table, even if it runs elsewhere."""
+    tables = {
+        "moments.at": moments.MOMENTS,
+        "moments.struck_after": moments.MOMENTS,
+        "moments.constant": moments.CONSTANTS,
+    }
+    unknown = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+        for path in TESTS
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in tables
+        for name in [one.value for one in node.args[:1] if isinstance(one, ast.Constant)]
+        if name not in tables[ast.unparse(node.func)]
+    ]
+    assert unknown == []
+
+
+def test_moments_are_used() -> None:
+    """Each moment and constant in the table is used."""
+    steps = re.compile(r"^(?:before|after): ")
+    used = {steps.sub("", text) for text in texts()}
+    assert {*moments.MOMENTS, *moments.CONSTANTS} - used == set()

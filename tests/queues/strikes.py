@@ -141,19 +141,12 @@ CREATING = {
     **_SENT,
     "recorded": Kill(moments.at("verdict recorded"), after=True),
 }
-"""The moments of `create_once`."""
-TAKING_TURNS = {
-    "before arming": Kill(moments.at("purchase armed")),
-    "armed": Kill(moments.at("purchase armed"), after=True),
-    **_SENT,
-    "recorded": Kill(moments.at("item concluded"), after=True),
-}
-"""The moments of a create within a turn at a shared batch."""
+"""The moments of `create_once`, and of a create within a turn at a shared batch."""
 CREATING_NAIVELY = _SENT
 """The moments of `create`, without a store."""
 TAKING_TURNS_PAUSED = {
     "claimed": Kill(moments.at("items taken"), after=True),
-    **TAKING_TURNS,
+    **CREATING,
 }
 _PAUSED = ("claimed", "armed", "sent", "response received")
 

@@ -12,8 +12,8 @@ from moments import Moment
 
 from .strikes import (
     ALL,
+    CREATING,
     SELF,
-    TAKING_TURNS,
     TAKING_TURNS_PAUSED,
     Kill,
     Strikes,
@@ -36,11 +36,11 @@ def strikes(folder: Path, most: int, *, pool: str) -> Strikes:
         most: How many kills there are.
         pool: Celery's pool. Only `prefork` has a parent that can be killed as well.
     """
-    turns = {(name, SELF): 1 for name in TAKING_TURNS}
+    turns = {(name, SELF): 1 for name in CREATING}
     if pool == "prefork":
-        turns |= {(name, ALL): 1 for name in TAKING_TURNS}
+        turns |= {(name, ALL): 1 for name in CREATING}
     turns |= {(name, ALL): 1 for name in _IN_PARENT}
-    return Strikes(folder / "kills", TAKING_TURNS | _IN_PARENT, turns, most)
+    return Strikes(folder / "kills", CREATING | _IN_PARENT, turns, most)
 
 
 def rampage(folder: Path, most: int, pace: float) -> Strikes:

@@ -192,8 +192,9 @@ class Runner:
         well.
         """
         self._has_written = True
-        with ignoring_errors(OSError):
-            os.pwrite(self._file.fileno(), key.encode("ascii").ljust(_OWNER_AT), 0)
+        # Each thread writes at a position of its own; Windows has no pwrite.
+        with ignoring_errors(OSError), self._path.open("r+b", buffering=0) as file:
+            write_all(file, key.encode("ascii").ljust(_OWNER_AT))
 
     def new_slot(self) -> ReplySlot:
         """Return a new side file."""
