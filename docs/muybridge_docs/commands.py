@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from inspect import cleandoc
+from textwrap import dedent
 from typing import Final
 
 import click
@@ -15,7 +17,11 @@ from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.markdown import code, table
 from muybridge_protocol.families import FAMILIES
 
-_OPTION: Final = re.compile(r"(?<![`\w-])(--[a-z-]+)")
+_OPTION: Final = re.compile(r"(`[^`]*`)|(?<![\w-])(--[a-z-]+)")
+"""What is marked as code already, and options that are not."""
+
+_KEPT: Final = "\b\n"
+"""click's own mark for lines that stay as they are."""
 
 
 def commands() -> str:
@@ -55,7 +61,17 @@ def _shared(families: list[FamilyCommand]) -> list[click.Parameter]:
 
 
 def _prose(text: str) -> str:
-    return "\n\n".join(_OPTION.sub(r"`\1`", " ".join(part.split())) for part in text.split("\n\n"))
+    return "\n\n".join(
+        f"```\n{dedent(part.removeprefix(_KEPT))}\n```"
+        if part.startswith(_KEPT)
+        else _marked(" ".join(part.split()))
+        for part in cleandoc(text).split("\n\n")
+    )
+
+
+def _marked(text: str) -> str:
+    """Mark the options in *text* as code."""
+    return _OPTION.sub(lambda found: found[1] or f"`{found[2]}`", text)
 
 
 def _shown(param: click.Parameter) -> str:
@@ -79,7 +95,7 @@ def _type_of(param: click.Parameter) -> str:
 
 def _help(param: click.Parameter) -> str:
     text = param.help if isinstance(param, click.Option) else ""
-    return _OPTION.sub(r"`\1`", text or "")
+    return _marked(text or "")
 
 
 def exit_codes() -> str:

@@ -155,6 +155,8 @@ def test_commands() -> None:
     told = GENERATED["commands"]().replace("\\|", "|")
     parts = re.split(r"^## `(.+)`$", told, flags=re.MULTILINE)[1:]
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert not any(mark in told for mark in ("\b", "`--json``"))
+    assert "```\nmuybridge mcp --max-creates 5\n" in told
     of_fields = {field.name for family in FAMILIES.values() for field in family.fields}
     assert set(sections) == {path for path, _ in commands(muybridge, "muybridge")}
     for path, command in commands(muybridge, "muybridge"):

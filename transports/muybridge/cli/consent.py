@@ -46,9 +46,8 @@ def consent(invocation: Invocation, *, choice: str | None) -> None:
 
     \b
       always   send without asking (the default)
-      ask      show what the request consumes, and ask on a terminal; elsewhere, send only what a
-               budget in the store covers (`muybridge budget set`)
-      budget   send only what a budget in the store covers, batches and workers included
+      ask      ask on a terminal; elsewhere, send only what a stored budget covers
+      budget   send only what a stored budget covers, batches and workers included
 
     Without an argument, it shows what is chosen. It is kept for your user and for the account of
     the API key, and is changed on a terminal only. Batches ask as before (see `muybridge batch run

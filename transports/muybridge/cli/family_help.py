@@ -63,7 +63,7 @@ class FamilyCommand(click.Command):
         super().format_help_text(ctx, formatter)
         family = self._family
         with formatter.section("Example"):
-            formatter.write(f"  {example(family, self._verb)}\n")
+            formatter.write_text(f"\b\n{example(family, self._verb)}")
         if family.models:
             with formatter.section("Models"):
                 formatter.write_dl([(model.name, model_summary(model)) for model in family.models])

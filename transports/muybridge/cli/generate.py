@@ -11,6 +11,7 @@ from muybridge.cli import options
 from muybridge.cli.consent import obtain_consent
 from muybridge.cli.course import as_argument
 from muybridge.cli.family_help import FamilyCommand
+from muybridge.cli.groups import HelpGroup
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.records import generation_record
 from muybridge.cli.results import check_output, print_generation, save
@@ -21,7 +22,7 @@ from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
 
-class FamilyGroup(click.Group):
+class FamilyGroup(HelpGroup):
     """A command for each family. For an unknown name, the error suggests the closest one."""
 
     def __init__(self, name: str, build: Callable[[Family], click.Command], doc: str) -> None:

@@ -4,8 +4,31 @@ from __future__ import annotations
 
 import click
 
+from muybridge.cli.help_page import HelpPage
 
-class CommandGroup(click.Group):
+
+class HelpContext(click.Context):
+    """The context of a command whose help fits into the terminal."""
+
+    formatter_class = HelpPage
+
+
+class HelpGroup(click.Group):
+    """A group whose commands show their help as it does."""
+
+    context_class = HelpContext
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and give it the context of this group."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            command.context_class = self.context_class
+        return name, command, rest
+
+
+class CommandGroup(HelpGroup):
     """A group of commands. Without a command, or for an unknown one, it says what to write."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
