@@ -72,7 +72,9 @@ class SharedBatch:
 
     def open_store(self) -> Store:
         """Return the store, or open it, as a new owner."""
-        return self.store if isinstance(self.store, Store) else open_store(self.store)
+        if isinstance(self.store, Store):
+            return self.store.as_new_owner()
+        return open_store(self.store)
 
 
 LONGEST_NAME: Final = 200

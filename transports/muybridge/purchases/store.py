@@ -213,18 +213,23 @@ class Store:
 
     Args:
         database: Keeps them.
+        owner: What whoever uses this object is called as an owner, where owners live on leases; or
+            None if that is the same for all who use the database in this process.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, owner: str | None = None) -> None:
         self.database: Database = database
         self._salt: str | None = None
         self._mark: Mark | None = None
         self._limited: set[str] = set()
+        self._owner: str | None = None
         self.begin()
+        self._owner = owner
         _STORES.add(self)
 
     def begin(self) -> None:
         """Begin with nothing to record: at first, and again in a forked child."""
+        self._owner = None
         self._late: dict[Step, None] = {}
         self._lists: Lists[Step] = Lists(self._commit, self._take_back, alone)
         self._part = secrets.randbelow(self.database.parts)
@@ -244,6 +249,23 @@ class Store:
     def place(self) -> str:
         """Where it is, without a password."""
         return self.database.place
+
+    @property
+    def owner(self) -> str:
+        """What it calls whoever uses it as an owner: of what they arm, and of items."""
+        return self._owner or self.database.owner()
+
+    def as_new_owner(self) -> Store:
+        """Return the store for somebody with a lease of their own, or itself if there are none.
+
+        Whoever was declared dead stays dead. So each run is an owner, and not each process. What
+        one of these objects cannot record, any of them records later.
+        """
+        if not self.database.leases:
+            return self
+        store = Store(self.database, owner=secrets.token_hex(8))
+        store._late = self._late
+        return store
 
     @property
     def send_within(self) -> float:
@@ -299,7 +321,7 @@ class Store:
             Lost: The owner was declared dead, or the item is not free.
             StoreUnusable: It could not be recorded.
         """
-        owner = self.database.owner()
+        owner = self.owner
         arming = Arming(
             order=attrs.evolve(order, amounts=all_countable(order.amounts)),
             key=key or secrets.token_hex(16),
@@ -541,7 +563,7 @@ class Store:
         Raises:
             StoreUnusable: It cannot be recorded.
         """
-        owner = self.database.owner()
+        owner = self.owner
         if self.database.leases:
             with self.transaction() as turn:
                 turn.rows.run(
@@ -561,7 +583,7 @@ class Store:
             with self.transaction() as turn:
                 turn.rows.run(
                     "DELETE FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
-                    owner=self.database.owner(),
+                    owner=self.owner,
                 )  # fmt: skip
 
     @repeating
@@ -576,9 +598,9 @@ class Store:
             with self.transaction() as turn:
                 if not turn.rows.change(
                     "UPDATE muybridge_owners SET lease_until = {now} + lease "
-                    "WHERE id = :owner AND buried_at IS NULL", owner=self.database.owner(),
+                    "WHERE id = :owner AND buried_at IS NULL", owner=self.owner,
                 ):  # fmt: skip
-                    raise Lost(f"worker {self.database.owner()} was declared dead")
+                    raise Lost(f"worker {self.owner} was declared dead")
 
     def free_items(self) -> None:
         """Take their items from owners that are dead.
@@ -722,7 +744,7 @@ class Store:
             Lost: This process was declared dead.
             StoreUnusable: The store cannot be used.
         """
-        owner = self.database.owner()
+        owner = self.owner
         taken: dict[Place, Item] = {}
         with self.transaction() as turn:
             for stage in stages:
@@ -800,7 +822,7 @@ class Store:
         with self.transaction() as turn:
             bought = find_all(turn.rows, [key], "{for_update}").get(key)
             known = lock_items(turn.rows, (), [place]).get(place)
-            if known is None or not may_begin(known, self.database.owner()):
+            if known is None or not may_begin(known, self.owner):
                 raise Lost(f"item {item.number} is another worker's, or is done")
             if bought is None or not bought.holds_name:
                 raise Lost(f"purchase {key} holds no name any more")

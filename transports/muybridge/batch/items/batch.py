@@ -175,7 +175,7 @@ class Batch:
     @property
     def owner(self) -> str:
         """Who owns what this process takes."""
-        return self.store.database.owner()
+        return self.store.owner
 
     # What is in it
 

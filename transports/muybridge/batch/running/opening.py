@@ -87,6 +87,8 @@ def opened(
         raise ValueError("an embedded service forgets its tasks, so that none can be joined later")
     if settings.local and not service.is_local:
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
+    if given is not None:
+        given = given.as_new_owner()
     folder = Path(out)
     place = folder / FOLDER
     with ExitStack() as stack, ExitStack() as reading:
