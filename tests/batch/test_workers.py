@@ -21,7 +21,7 @@ from muybridge.batch import (
     WrongService,
 )
 from muybridge.batch.items.requests import amounts_of_item
-from muybridge.purchases import Budget, Lost, Measure, open_store
+from muybridge.purchases import Budget, Measure, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.errors import StoreAway
 from muybridge_protocol.estimates import parse_prices
@@ -283,7 +283,7 @@ def test_a_process_goes_on_after_a_run_of_it_was_declared_dead(
         open_store(url) as store,
         Client(KEY, server.url, store=store, poll_interval=0.005) as client,
     ):
-        with pytest.raises(Lost):
+        with pytest.raises(StoreUnusable, match="this run showed no sign of life"):
             batch.run(client, horses(3), tmp_path, concurrency=1)
         assert batch.run(client, horses(3), tmp_path).counts == {Stage.DOWNLOADED: 3}
         assert client.create(ImgbRequest(model="imgb-2", prompt="a foal")).id

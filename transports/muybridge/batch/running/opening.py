@@ -129,7 +129,7 @@ def opened(
         if batch.store.database.leases:
             batch.store.register(LEASE)
             stack.enter_context(Lease(run, LEASE))
-        with at_work(run, prepare):
+        with _telling(batch), at_work(run, prepare):
             with suppress(Stopped):  # from a hook, whose error is raised at the end
                 for entry in gone:
                     run.event(entry, What.RETRY, entry.reason or "")
@@ -171,6 +171,18 @@ def at_work(run: Run, prepare: Callable[[], None] = lambda: None) -> Generator[N
             broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())
             run.error.add_note(TO_RESUME if broken_off else HOW_TO_GO_ON)
         raise run.error
+
+
+@contextmanager
+def _telling(batch: Batch) -> Generator[None, None, None]:
+    """Tell users of a run what to do if it was declared dead."""
+    try:
+        yield
+    except Lost as error:
+        raise StoreUnusable(
+            f"{batch.store.place}: this run showed no sign of life for {LEASE:g} seconds, so "
+            "others may take over its items. Nothing more is sent. Run it again."
+        ) from error
 
 
 _OPEN = (Stage.QUEUED, Stage.JOINED, Stage.SUBMITTED, Stage.COMPLETED)
