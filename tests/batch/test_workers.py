@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 import moments
-from muybridge import Client, batch
+from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import (
     BatchMissing,
     SharedBatch,
@@ -21,7 +21,7 @@ from muybridge.batch import (
     WrongService,
 )
 from muybridge.batch.items.requests import amounts_of_item
-from muybridge.purchases import Budget, Measure
+from muybridge.purchases import Budget, Measure, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.errors import StoreAway
 from muybridge_protocol.estimates import parse_prices
@@ -242,6 +242,52 @@ def test_a_late_response_belongs_to_its_item(
     assert states == [Stage.AMBIGUOUS]
     assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
+
+
+def test_a_worker_that_was_given_an_open_store_goes_on_as_another_owner(
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """A worker that is declared dead goes on, whether it was given a store or its place.
+
+    So does everything else that this process does with the store, such as another worker's work.
+    """
+    submit(server, shared, 3)
+
+    def declare(_: str) -> None:
+        if server.posts == 1:
+            declare_dead(postgres, shared)
+
+    server.on_create = declare
+    with open_store(str(shared.store)) as store:
+        opened = SharedBatch(store, shared.name)
+        for _ in range(2):
+            report = work(server, opened, seconds=20)
+            assert (report.counts, report.strays) == ({Stage.DOWNLOADED: 3}, ())
+    assert (server.posts, server.doubles) == (3, [])
+
+
+def test_a_process_goes_on_after_a_run_of_it_was_declared_dead(
+    server: BillingServer, postgres: Postgres, tmp_path: Path
+) -> None:
+    """Whoever declares a run dead that has a client's store ends that run, and not the client."""
+    url = postgres.fresh()
+
+    def declare(_: str) -> None:
+        if server.posts == 1:
+            postgres.execute("UPDATE muybridge_owners SET lease_until = 0", url=url)
+            with open_store(url) as other:
+                other.free_items()
+
+    server.on_create = declare
+    with (
+        open_store(url) as store,
+        Client(KEY, server.url, store=store, poll_interval=0.005) as client,
+    ):
+        with pytest.raises(StoreUnusable, match="has not heard of this run"):
+            batch.run(client, horses(3), tmp_path, concurrency=1)
+        assert batch.run(client, horses(3), tmp_path).counts == {Stage.DOWNLOADED: 3}
+        assert client.create(ImgbRequest(model="imgb-2", prompt="a foal")).id
+    assert (server.posts, server.doubles) == (4, [])
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "\x1b[2J", "\ud83d"])

@@ -6,6 +6,10 @@ a run in a process of its own, waits until that has ended or was killed, decides
 is ambiguous, and starts the next one. After some runs of each the faults stop, and one more run has
 to settle everything that no person has to decide about.
 
+In some worlds the batch is on a server, and the operators are workers on machines of their own. No
+machine sees another one's processes: whoever stands still for longer than a lease, or is killed, is
+declared dead, and the others take over.
+
 The judges know three things: what the service has accepted, what the processes had read when they
 were killed, and what the users were told. They compare these with the store and the files that
 are left. The steps of items are only counted: every one of them is to be seen in a campaign.
@@ -23,14 +27,25 @@ from typing import Any, Final
 
 import attrs
 
-from muybridge import Budget, ImgbRequest, batch
-from muybridge.batch import BatchEvent, CannotDecide, Entry, Stage, StoreUnusable, What
+from muybridge import Budget, Client, ImgbRequest, batch
+from muybridge.batch import (
+    BatchEvent,
+    CannotDecide,
+    Entry,
+    PlaceUnusable,
+    SharedBatch,
+    Stage,
+    StoreUnusable,
+    What,
+)
+from muybridge.purchases import Store
 
 from .clients import Program, program
 from .judges import keep_pace, require
 from .machine import Machine
 from .network import Network
 from .plan import Plan
+from .server import ModelDatabase, Server
 from .service import HARMLESS, HOST, KEY, PNG, UNCERTAIN, WORDLESS, Create, SimulatedService
 from .user_threads import AwaitableClient
 from .world import Actor, Cancelled, Process, World
@@ -49,6 +64,12 @@ _OPEN: Final = frozenset({Stage.CLAIMED, Stage.ARMED, Stage.SUBMITTED, Stage.COM
 def live(plan: Plan, world: World, machine: Machine, root: Path) -> None:
     """Live a world, and judge it."""
     _Batch(plan, world, machine, root).live()
+
+
+def live_on_server(plan: Plan, world: World, machine: Machine, root: Path) -> None:
+    """Live a world whose batch is on a server, where workers share it, and judge it."""
+    server = Server(world, root / "server.sqlite3", lambda: machine.faults)
+    _Batch(plan, world, machine, root, server).live()
 
 
 @attrs.frozen
@@ -109,13 +130,25 @@ class _Received:
 class _Batch:
     """A batch, those who run it, and what the judges know."""
 
-    def __init__(self, plan: Plan, world: World, machine: Machine, root: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        world: World,
+        machine: Machine,
+        root: Path,
+        server: Server | None = None,
+    ) -> None:
         self._plan = plan
         self._world = world
         self._machine = machine
+        self._server = server
+        self._root = root
         self._folder = root / "out"
         self._store = root / "store.sqlite3"
         self._settings = _Settings.drawn(plan, world.random)
+        if server is not None:
+            own = self._settings.requests[: plan.names]  # none twice
+            self._settings = attrs.evolve(self._settings, requests=own, dedupe=False, sidecar=False)
         self._network = Network(world, plan.network)
         self._service = SimulatedService(world, plan.service)
         self._network.hosts[HOST] = (Process("service"), self._service.accept)
@@ -157,23 +190,34 @@ class _Batch:
         """Run the batch again and again, as long as things go wrong."""
         world = self._world
         for run in range(1, self._plan.calls + 1):
-            self._run(f"run {number}.{run}")
+            self._run(f"run {number}.{run}", number)
             if world.chance(0.4):
                 person = f"person {number}.{run}"
-                self._await(world.start(Process(person), self._decide, person))
+                process = Process(person)
+                self._await(world.start(process, partial(self._decide, process), person))
             world.stall(world.now + world.random.choice((0.0, 0.0, 5.0, 100.0)))
         self._chaotic -= 1
+
+    def _has_kept(self) -> bool:
+        """Whether a response is left in a file whose process has ended."""
+        return any(path.read_bytes()[:1] == b"{" for path in self._root.rglob("reply-*"))
 
     def _settle(self) -> None:
         """Run the batch without faults: nothing is left open then."""
         world = self._world
         world.tell("all is well from here on")
         self._network.faults = self._service.faults = self._machine.faults = 0.0
+        if self._server is not None:
+            self._server.recover()
         left: list[Entry] = []
-        for run in range(1, CALM_RUNS + 1):
+        # Each machine has the responses that only it has heard.
+        for run in range(1, CALM_RUNS * self._machines + 1):
             began = world.now
+            number = (run - 1) % self._machines + 1
             operator = world.start(
-                Process("operator"), partial(self._run, f"calm run {run}", calm=True), "operator"
+                Process("operator"),
+                partial(self._run, f"calm run {run}", number, calm=True),
+                "operator",
             )
             world.run(operator)
             if operator.error is not None:
@@ -182,19 +226,29 @@ class _Batch:
             if (error := self._mains[-1].error) is not None:
                 raise error
             left = [entry for entry in self._entries() if entry.state in _OPEN]
-            if not left:
+            if not left and run >= self._machines:
                 break
         require("settling", not left, f"left open: {left}")
         self._judge_end()
 
-    def _run(self, name: str, *, calm: bool = False) -> None:
-        """Run the batch in a new process, until it has ended or is killed."""
+    @property
+    def _machines(self) -> int:
+        """How many machines there are: where a batch is in a folder, that is one."""
+        return 1 if self._server is None else self._plan.programs
+
+    def _run(self, name: str, number: int, *, calm: bool = False) -> None:
+        """Run the batch in a new process on a machine, until it has ended or is killed."""
         world, settings = self._world, self._settings
-        who = program(
-            world, self._network, Process(name), store=self._store_path, budget=settings.budget
-        )
+        process = Process(name)
+        store = self._store_path if self._server is None else self._store_of(process)
+        who = program(world, self._network, process, store=store, budget=settings.budget)
         self._runs.append(who)
-        main = who.runtime.start(partial(self._work, who, calm=calm), name)
+        if not any(main.process.alive for main in self._mains) and self._has_kept():
+            world.count("a response is found in a file")
+        work = partial(self._work, who, calm=calm)
+        if isinstance(store, Store):
+            work = partial(self._work_on_server, who, store, self._root / f"machine {number}")
+        main = who.runtime.start(work, name)
         if main.loop is None:
             self._machine.threads.sit_at_terminal(main)
         self._await(main)
@@ -212,6 +266,34 @@ class _Batch:
     def _store_path(self) -> Path | None:
         has_store = self._settings.dedupe or self._settings.budget is not None
         return self._store if has_store else None
+
+    def _store_of(self, process: Process | None) -> Store:
+        """Return the store on the server, as a process uses it, or whoever judges the world."""
+        assert self._server is not None
+        return Store(ModelDatabase(self._server, process))
+
+    def _place(self, process: Process | None = None) -> Path | SharedBatch:
+        """Return what to call the batch, in a process or for whoever judges the world."""
+        return self._folder if self._server is None else _shared(self._store_of(process))
+
+    async def _work_on_server(self, who: Program, store: Store, machine: Path) -> None:
+        """Submit the batch, unless somebody has done so, and work on it."""
+        draw, shared = self._world.random, _shared(store)
+        given: dict[str, Any] = {
+            "creates": draw.choice((1, 2, 4)),
+            "concurrency": draw.choice((1, 2, 4)),
+            "on_event": self._hear,
+            "spool": machine,
+        }
+        client: Any = who.client  # typed for those that programs make
+        if isinstance(client, AwaitableClient):
+            client = client.client
+        batch.submit(shared, self._settings.requests, client.service)
+        if isinstance(client, Client):
+            report = batch.work(client, shared, self._folder, **given)
+        else:
+            report = await batch.work_async(client, shared, self._folder, **given)
+        self._world.tell(f"reports {dict(report.counts)} {report.stopped}")
 
     async def _work(self, who: Program, *, calm: bool) -> None:
         settings, draw = self._settings, self._world.random
@@ -246,23 +328,26 @@ class _Batch:
                 world.count("run: cancelled")
             case KeyboardInterrupt() if self._plan.interrupts:
                 world.count("run: interrupted")
-            case StoreUnusable() if self._plan.faults & _KEEPING:
+            case StoreUnusable() | PlaceUnusable() if self._plan.faults & _KEEPING:
                 world.count(f"run: {type(error).__name__}")
+            case OSError() if self._server is not None and self._plan.disk:
+                world.count("run: no room for a folder")
             case _:
                 raise error
 
-    def _decide(self) -> None:
+    def _decide(self, process: Process) -> None:
         """Decide about items as a person who has looked at the account, or has not."""
+        place = self._place(process)
         try:
-            entries = self._entries()
+            entries = self._entries(place)
         except StoreUnusable:
             return
         for entry in entries:
             if entry.state in _DECIDABLE:
-                self._decide_about(entry)
+                self._decide_about(entry, place)
 
-    def _decide_about(self, entry: Entry) -> None:
-        world, folder, number, prompt = self._world, self._folder, entry.number, _prompt(entry)
+    def _decide_about(self, entry: Entry, place: Path | SharedBatch) -> None:
+        world, number, prompt = self._world, entry.number, _prompt(entry)
         theirs = self._accepted(prompt)
         choice = world.random.choice(("adopt", "abandon", "resubmit", "wait"))
         if entry.state is Stage.QUEUED and (choice != "abandon" or world.chance(0.8)):
@@ -271,16 +356,16 @@ class _Batch:
         try:
             match choice:
                 case "adopt" if theirs:
-                    batch.adopt(folder, number, world.random.choice(theirs))
+                    batch.adopt(place, number, world.random.choice(theirs))
                     if world.chance(0.3):
-                        batch.abandon(folder, number)  # after all
+                        batch.abandon(place, number)  # after all
                 case "abandon":
-                    batch.abandon(folder, number)
+                    batch.abandon(place, number)
                 case "resubmit" if entry.state is Stage.REFUSED:
-                    batch.retry(folder, number)
+                    batch.retry(place, number)
                 case "resubmit":
                     self._resent[prompt] += 1
-                    batch.resubmit(folder, number, i_may_pay_twice=True)
+                    batch.resubmit(place, number, i_may_pay_twice=True)
                 case _:
                     return
         except CannotDecide as error:
@@ -291,8 +376,11 @@ class _Batch:
         else:
             world.count(f"decision: {choice}")
 
-    def _entries(self) -> list[Entry]:
-        return list(batch.status(self._folder).entries)
+    def _entries(self, place: Path | SharedBatch | None = None) -> list[Entry]:
+        place = self._place() if place is None else place
+        if isinstance(place, SharedBatch):
+            return list(batch.shared_status(place).entries)
+        return list(batch.status(place).entries)
 
     def _accepted(self, prompt: str) -> list[str]:
         return [
@@ -317,7 +405,7 @@ class _Batch:
             self._press_ctrl_c()
         elif living and world.chance(plan.pauses):
             process = world.random.choice(living).process
-            seconds = world.random.choice((1.0, 30.0, 3600.0))
+            seconds = world.random.choice((1.0, 40.0, 3600.0))
             world.suspend(process, seconds)
             self._jumps.append(world.now + seconds)
         if world.chance(plan.jumps):
@@ -484,6 +572,10 @@ class _Batch:
 
 
 _DECIDABLE: Final = frozenset({Stage.AMBIGUOUS, Stage.REFUSED, Stage.QUEUED, Stage.SUBMITTED})
+
+
+def _shared(store: Store) -> SharedBatch:
+    return SharedBatch(store, "horses")
 
 
 def _prompt(entry: Entry) -> str:

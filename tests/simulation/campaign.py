@@ -28,6 +28,7 @@ KINDS: Final[dict[str, Live]] = {
     "names": names.live,
     "servers": names.live_on_server,
     "batches": batches.live,
+    "workers": batches.live_on_server,
 }
 """How each kind of world is lived, in a folder of its own."""
 

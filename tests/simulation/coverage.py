@@ -68,10 +68,12 @@ _OF_FILES: Final = frozenset(
         "INSERT fails",
         "COMMIT fails",
         "a commit reports an error, and is on the disk",
+        "create told: StoreUnusable",
     }
 )
 _SERVERS_OFTEN: Final = (
     *(what for what in _OFTEN if what not in _OF_FILES),
+    "create told: StoreAway",
     "a COMMIT does not arrive",
     "a process stands still",
     "the answer to a COMMIT is lost",
@@ -101,13 +103,70 @@ _BATCHES_OFTEN: Final = (
 """What some hundred worlds of batches see."""
 _BATCHES_RARELY: Final = (
     *Fate,
+    "a response is found in a file",
     "item: ambiguous -> abandoned",
     "item: ambiguous -> queued",
     "item: ambiguous -> submitted",
+    "item: armed -> refused",
     "item: claimed -> queued",
     "item: completed -> downloaded",
+    "item: claimed -> joined",
+    "item: joined -> abandoned",
+    "item: joined -> queued",
+    "item: joined -> submitted",
     "item: queued -> abandoned",
+    "item: queued -> joined",
+    "item: queued -> submitted",
+    "item: refused -> queued",
+    "item: submitted -> abandoned",
     "item: submitted -> completed",
+    "store: accepted -> abandoned",
+    "store: ambiguous -> abandoned",
+    "store: ambiguous -> accepted",
+    "store: ambiguous -> released",
+    "store: ambiguous -> resubmitted",
+    "store: armed -> accepted",
+    "store: armed -> ambiguous",
+    "store: armed -> released",
+)
+"""What thousands of them have seen besides."""
+
+_WORKERS_OFTEN: Final = (
+    "a COMMIT does not arrive",
+    "a process stands still",
+    "a worker is declared dead",
+    "kill",
+    "power cut",
+    "the answer to a COMMIT is lost",
+    "the leader is lost",
+    "the server hangs",
+    "the server is slow",
+    "the server refuses",
+    "item: armed -> ambiguous",
+    "item: armed -> claimed",
+    "item: armed -> queued",
+    "item: armed -> submitted",
+    "item: claimed -> armed",
+    "item: claimed -> queued",
+    "item: queued -> claimed",
+    "item: submitted -> downloaded",
+    "item: submitted -> failed",
+)
+"""What some hundred worlds of workers see."""
+_WORKERS_RARELY: Final = (
+    *Fate,
+    "a response is found in a file",
+    "item: ambiguous -> abandoned",
+    "item: ambiguous -> queued",
+    "item: ambiguous -> submitted",
+    "item: armed -> refused",
+    "item: completed -> downloaded",
+    "item: queued -> abandoned",
+    "item: refused -> queued",
+    "item: submitted -> completed",
+    "store: ambiguous -> abandoned",
+    "store: ambiguous -> accepted",
+    "store: ambiguous -> resubmitted",
     "store: armed -> accepted",
     "store: armed -> ambiguous",
     "store: armed -> released",
@@ -118,6 +177,7 @@ EXPECTED: Final = {
     "names": (_OFTEN, _RARELY),
     "servers": (_SERVERS_OFTEN, _RARELY),
     "batches": (_BATCHES_OFTEN, _BATCHES_RARELY),
+    "workers": (_WORKERS_OFTEN, _WORKERS_RARELY),
 }
 """By kind of world: what some hundred worlds see, and what thousands have seen besides."""
 

@@ -34,6 +34,12 @@ from .disk import Disk
 from .threads import Threads
 from .world import World
 
+WATCHED: Final = {
+    "muybridge_item": ("item", "stage"),
+    "muybridge_purchases": ("store", "state"),
+}
+"""Tables, what to call them, and the column that tells how far something is."""
+
 _connect: Final = sqlite3.connect
 _flock: Final = fcntl.flock
 
@@ -56,13 +62,6 @@ class Machine:
     """What programs print for people."""
     transactions: int = 0
     """How many have ended: those that wait for a lock try again."""
-    watched: dict[str, tuple[str, str]] = attrs.field(
-        factory=lambda: {
-            "muybridge_item": ("item", "stage"),
-            "muybridge_purchases": ("store", "state"),
-        }
-    )
-    """Tables, what to call them, and the column that tells how far something is."""
     strike: Callable[[str], None] = lambda _: None
     """Called before each statement, with its first word."""
 
@@ -224,7 +223,7 @@ class Connection(sqlite3.Connection):
         if self._watches:
             return
         self.create_function("note_step", 3, self._note)
-        for table, (named, column) in self.machine.watched.items():
+        for table, (named, column) in WATCHED.items():
             # There is no such table in other files, and others may have locked this one.
             with suppress(sqlite3.OperationalError):
                 super().execute(

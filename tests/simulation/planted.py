@@ -31,7 +31,16 @@ from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
 from muybridge.drivers.outcomes import AsyncOutcomes
 from muybridge.files import durable, saving
-from muybridge.purchases import Exceeded, Purchase, State, Store, StoreUnusable, booking, steps
+from muybridge.purchases import (
+    Exceeded,
+    Purchase,
+    State,
+    Store,
+    StoreUnusable,
+    booking,
+    items,
+    steps,
+)
 from muybridge.purchases import store as stores
 from muybridge.purchases.booking import Booking
 from muybridge.purchases.owners import Owners
@@ -451,6 +460,14 @@ FAULTS: Final = (
         "a late outcome is never recorded on a server",
         ((Store, "record_late", _nothing),),
         "servers",
+    ),
+    Fault(
+        "a worker whose lease has run out sends",
+        (
+            (steps.Transaction, "check_alive", _nothing),
+            (items, "may_begin", _yes),
+        ),
+        "workers",
     ),
     Fault(
         "a time limit is forgotten",

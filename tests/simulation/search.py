@@ -2,13 +2,20 @@
 
 `found.json` keeps the first seed for each fault, and who convicted. A replay runs it twice: with
 the fault in the product, a judge has to convict; without it, none may.
+
+Every change to the product moves what happens in the world of a seed, but not what its plan is
+like: how many processes it has, and how often what strikes. Where a seed does not find its fault
+any more, other chances of the same plan have to, which is much likelier than with any other plan.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Final, TypedDict
+
+import attrs
 
 from .plan import Plan
 from .planted import FAULTS, Fault
@@ -19,7 +26,7 @@ WITHIN: Final = 10_000
 """Seeds within which each fault has to be found."""
 
 NEAR: Final = 400
-"""Seeds that are tried if the kept one does not find its fault any more."""
+"""Other chances of the plan that are tried if the kept seed does not find its fault any more."""
 
 
 class Finding(TypedDict):
@@ -59,19 +66,16 @@ def keep(fault: Fault, finding: Finding) -> None:
 
 
 def replay(fault: Fault, finding: Finding) -> str | None:
-    """Return what is wrong with a finding, or None if it holds.
-
-    A change to the product changes what the chances of a seed lead to. If the seed does not find
-    its fault any more, one of the first seeds has to.
-    """
-    if is_found(fault, finding["seed"]) or any(is_found(fault, seed) for seed in range(NEAR)):
+    """Return what is wrong with a finding, or None if it holds."""
+    plan = Plan.drawn(finding["seed"], fault.kind)
+    others = (attrs.evolve(plan, seed=chances) for chances in range(NEAR))
+    if any(is_found(fault, one) for one in itertools.chain([plan], others)):
         return None
-    return f"{fault.name}: neither seed {finding['seed']} nor the first {NEAR} find it any more"
+    return f"{fault.name}: the plan of seed {plan.seed} does not find it any more"
 
 
-def is_found(fault: Fault, seed: int) -> bool:
-    """Whether a seed's world finds a fault, and finds nothing without it."""
-    plan = Plan.drawn(seed, fault.kind)
+def is_found(fault: Fault, plan: Plan) -> bool:
+    """Whether the world of a plan finds a fault, and finds nothing without it."""
     with fault.planted():
         verdict = convicted(plan)
     return verdict is not None and convicted(plan) is None

@@ -28,9 +28,11 @@ from typing import Any, Final
 import attrs
 
 from muybridge.purchases import StoreUnusable
+from muybridge.purchases.errors import StoreAway
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.words import Texts, has_rows
 
+from .machine import WATCHED
 from .world import Process, World
 
 _connect: Final = sqlite3.connect
@@ -258,7 +260,7 @@ class ModelRows:
         self._is_open = True
         self._steps: list[str] = []
         self._db = server.connect()
-        self._db.create_function("note_step", 2, self._note)
+        self._db.create_function("note_step", 3, self._note)
         self._db.execute(begin)
         if writes:
             server.holder = self
@@ -266,6 +268,8 @@ class ModelRows:
     def run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement, and return its rows."""
         done = self._execute(statement, values)
+        if statement.startswith("UPDATE muybridge_owners SET buried_at") and done.rowcount:
+            self._steps.append("a worker is declared dead")
         return done.fetchall() if has_rows(statement) else []
 
     def change(self, statement: str, **values: Any) -> int:
@@ -319,25 +323,27 @@ class ModelRows:
 
     def _execute(self, statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
         self._ask()
-        if statement.lstrip().startswith("UPDATE muybridge_purchases"):
-            self._watch()
+        for table in WATCHED:
+            if statement.lstrip().startswith(f"UPDATE {table}"):
+                self._watch(table)
         try:
             return self._db.execute(self._texts.of(statement), values)
         except sqlite3.IntegrityError as error:
             self.break_off()
             raise Conflict from error
 
-    def _watch(self) -> None:
-        """Note the steps of purchases, once. The trigger is the connection's own."""
+    def _watch(self, table: str) -> None:
+        """Note the steps in a table, once. The trigger is the connection's own."""
+        named, column = WATCHED[table]
         self._db.execute(
-            "CREATE TEMP TRIGGER IF NOT EXISTS watch AFTER UPDATE OF state ON "
-            "main.muybridge_purchases WHEN old.state <> new.state "
-            "BEGIN SELECT note_step(old.state, new.state); END"
+            f"CREATE TEMP TRIGGER IF NOT EXISTS watch_{table} AFTER UPDATE OF {column} ON "
+            f"main.{table} WHEN old.{column} <> new.{column} "
+            f"BEGIN SELECT note_step('{named}', old.{column}, new.{column}); END"
         )
 
-    def _note(self, before: str, after: str) -> None:
-        self._steps.append(f"store: {before} -> {after}")
+    def _note(self, named: str, before: str, after: str) -> None:
+        self._steps.append(f"{named}: {before} -> {after}")
 
 
 def _unusable(said: str) -> StoreUnusable:
-    return StoreUnusable(f"{_PLACE}: {said}. Nothing is sent. Make the database reachable.")
+    return StoreAway(f"{_PLACE}: {said}. Nothing is sent. Make the database reachable.")
