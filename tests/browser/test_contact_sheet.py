@@ -101,8 +101,8 @@ def test_a_page_has_filters_and_a_search(sheet: Window) -> None:
 
 def test_a_small_batch_is_on_one_page(folder: Path, window: Window) -> None:
     """The items of a batch that fits on a page are on its index."""
-    db = sqlite3.connect(folder / "journal" / "journal.sqlite3")
-    db.execute("DELETE FROM items WHERE number > 3")
+    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
+    db.execute("DELETE FROM muybridge_item WHERE number > 3")
     db.commit()
     db.close()
     window.open(batch.write_sheet(folder).as_uri())
