@@ -70,6 +70,19 @@ def test_a_worker_does_not_bury_a_client_with_the_same_store(
         assert states == [[Bought.ACCEPTED, Bought.ARMED]]
 
 
+def test_a_worker_whose_leases_run_out_at_once_ends_all_the_same(
+    server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """It takes one incarnation after the other, but not for longer than it was told."""
+    submit(server, shared, 1)
+    with Client(KEY, server.url, poll_interval=0.005) as client:
+        out = tmp_path / "out"
+        report = _within(lambda: batch.work(client, shared, out, seconds=0.5, lease=1e-6))
+        assert (report.counts, server.posts) == ({Stage.QUEUED: 1}, 0)
+        with pytest.raises(ValueError, match=r"lease must be a positive number .* \(got -1\)"):
+            batch.work(client, shared, out, lease=-1)
+
+
 def test_a_run_that_is_declared_dead_says_how_to_resume(
     run: Run, server: BillingServer, postgres: Postgres
 ) -> None:

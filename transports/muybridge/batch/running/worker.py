@@ -30,10 +30,16 @@ from muybridge.batch.running.opening import at_work, books_of, check_client
 from muybridge.batch.running.run_state import Run, Settings
 from muybridge.batch.running.scheduler import Scheduler
 from muybridge.batch.running.side_files import Runner
-from muybridge.batch.shared import SharedBatch, SharedReport, check_batch, report_of
+from muybridge.batch.shared import (
+    SharedBatch,
+    SharedReport,
+    check_batch,
+    report_of,
+    shared_status,
+)
 from muybridge.client import Client
 from muybridge.drivers import blocking
-from muybridge.drivers.calls import check_wait_of_create
+from muybridge.drivers.calls import check_wait_of_create, is_time
 from muybridge.drivers.runtime import FOREVER
 from muybridge.files.durable import make_folders
 from muybridge.purchases.errors import Lost, StoreAway
@@ -112,8 +118,8 @@ def work(
         StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are
             elsewhere. Nothing is sent that it could not record.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
-        ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
-            not a valid place, differs from the batch's, or is missing.
+        ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
+            0; `WrongPlace` if *out* is not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
     """
     settings = _settings(
@@ -163,8 +169,8 @@ async def work_async(
         StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are
             elsewhere.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
-        ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
-            not a valid place, differs from the batch's, or is missing.
+        ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
+            0; `WrongPlace` if *out* is not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
     """
     settings = _settings(
@@ -259,6 +265,8 @@ async def _work(
         use = "a folder" if name == "spool" else "a folder, or s3://BUCKET/PREFIX"
         check_type(name, place, (str, os.PathLike, NoneType), use)
     check_type("lease", lease, (int, float, NoneType), "a number of seconds")
+    if lease is not None and not is_time(lease):
+        raise ValueError(f"lease must be a positive number of seconds (got {lease!r})")
     runtime = client.parts.driver.runtime
     with batch.open() as found:
         check_service(found, client.service.require_base_url())
@@ -275,8 +283,9 @@ async def _work(
                 client, batch, places, settings, lease or LEASE,
                 creates=not doubtful, ends_at=ends_at,
             )  # fmt: skip
-        except Lost:
-            pause = 0.0  # declared dead: the next incarnation continues
+        except Lost:  # declared dead: the next incarnation continues
+            if runtime.now() >= ends_at:
+                return shared_status(batch)
         except (StoreAway, PlaceAway) as error:
             if runtime.now() - reached > settings.patience or runtime.now() >= ends_at:
                 raise
