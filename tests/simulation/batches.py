@@ -39,6 +39,7 @@ from muybridge.batch import (
     What,
 )
 from muybridge.purchases import Store
+from muybridge_protocol.emulator import MediaState
 
 from .clients import Program, program
 from .judges import keep_pace, require
@@ -225,11 +226,20 @@ class _Batch:
             require("settling", world.now - began <= CALM_SECONDS, f"run {run} takes too long")
             if (error := self._mains[-1].error) is not None:
                 raise error
-            left = [entry for entry in self._entries() if entry.state in _OPEN]
+            left = [
+                entry
+                for entry in self._entries()
+                if entry.state in _OPEN and not self._has_expired(entry)
+            ]
             if not left and run >= self._machines:
                 break
         require("settling", not left, f"left open: {left}")
         self._judge_end()
+
+    def _has_expired(self, entry: Entry) -> bool:
+        """Whether the service has not kept its result for so long: nobody can save it any more."""
+        kept = self._service.emulator.media(str(entry.task_id), self._service.wall)
+        return entry.state is Stage.COMPLETED and kept is MediaState.EXPIRED
 
     @property
     def _machines(self) -> int:
