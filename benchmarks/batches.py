@@ -148,7 +148,7 @@ def _status(folder: Path) -> None:
 
 def _nearly_finish(folder: Path) -> None:
     """Let all items but a few be as if they had been done."""
-    path = folder / "out" / "journal" / "store.sqlite3"
+    path = folder / "out" / "state" / "store.sqlite3"
     with closing(sqlite3.connect(path)) as db:
         db.execute(
             "UPDATE muybridge_item SET stage = 'downloaded', owner = NULL, "

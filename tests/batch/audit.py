@@ -1,4 +1,4 @@
-"""The books of the billing server against the journal of a batch: what must be true of the two."""
+"""The books of the billing server against the store of a batch: what must be true of the two."""
 
 from __future__ import annotations
 

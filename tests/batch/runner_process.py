@@ -44,13 +44,13 @@ def run(
     Args:
         url: Where the service is.
         folder: The batch's folder.
-        items: How many horses, or None for what the journal has.
+        items: How many horses, or None for what the store has.
         concurrency: Tasks at once.
         kill_after: Seconds after which the process kills itself.
         kill_at: The step at which it does.
         naive: Whether what may have been accepted is sent again.
         driver: `requests`, `trio` or `asyncio`.
-        patience: Seconds to wait for the journal.
+        patience: Seconds to wait for the store.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
         store: The place of the store, or None for no store.
         copies: How many items there are of each horse.

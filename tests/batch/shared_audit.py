@@ -1,4 +1,4 @@
-"""The books of the billing server against the journal of a batch in a database."""
+"""The books of the billing server against the store of a batch in a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .billing import AMBIGUOUS, BillingServer
 
 @attrs.define
 class Audit:
-    """The books of the service against the journal."""
+    """The books of the service against the store."""
 
     doubles: list[str] = attrs.field(factory=list[str])
     wrong: list[str] = attrs.field(factory=list[str])

@@ -103,7 +103,7 @@ def test_a_dry_run_of_a_batch_that_was_begun(invoke: Invoke) -> None:
 
 
 def test_what_a_dry_run_refuses(invoke: Invoke, tmp_path: Path) -> None:
-    """A dry run exits like a run for wrong items, prices, options and journals."""
+    """A dry run exits like a run for wrong items, prices, options and stores."""
     assert invoke("run", "--out", "nowhere", "--dry-run").exit_code == 6
     assert invoke(*RUN, "--dry-run", "--limit", "-1").exit_code == 2
     assert invoke(*RUN, "--dry-run", "--prices", "b.jsonl").exit_code == 2

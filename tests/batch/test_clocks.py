@@ -1,4 +1,4 @@
-"""Workers whose clocks are an hour off: the journal's clock decides about leases and the rate."""
+"""Workers whose clocks are an hour off: the store's clock decides about leases and the rate."""
 
 from __future__ import annotations
 

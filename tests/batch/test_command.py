@@ -299,8 +299,8 @@ def ended_by(number: int, state: int) -> int:
     return state if number == signal.SIGINT else 128 + number
 
 
-def test_a_command_that_resumes_without_a_journal(invoke: Invoke, tmp_path: Path) -> None:
-    """Before there is a journal, the command that resumes has the file and the rate in it."""
+def test_a_command_that_resumes_without_a_store(invoke: Invoke, tmp_path: Path) -> None:
+    """Before there is a store, the command that resumes has the file and the rate in it."""
     (tmp_path / "out").write_text("a file in the way")
     with BillingServer() as server:
         stuck = invoke(*RUN, "--rate", "90", server=server)
@@ -386,7 +386,7 @@ def test_a_signal_waits_for_paid_requests(
 def test_a_second_signal_names_what_is_ambiguous(
     start: Callable[..., subprocess.Popen[str]], number: int
 ) -> None:
-    """A second signal ends at once: the create is ambiguous in the journal, and named on stderr."""
+    """A second signal ends at once: the create is ambiguous in the store, and named on stderr."""
     asked, go_on = threading.Event(), threading.Event()
 
     def wait(_: str) -> None:
@@ -561,20 +561,20 @@ def test_why_a_run_stopped_is_told_once(invoke: Invoke, server: BillingServer) -
     assert " and 2 more are queued: The request was not sent" in shown.stderr
 
 
-def test_a_journal_that_cannot_be_written(
+def test_a_store_that_cannot_be_written(
     invoke: Invoke, server: BillingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the error, the last line is the command that resumes the batch."""
     assert invoke(*RUN, "--limit", "1", server=server).exit_code == 5
 
     def full(*_: object, **__: object) -> None:
-        raise StoreUnusable("out/journal/store.sqlite3: database or disk is full.")
+        raise StoreUnusable("out/state/store.sqlite3: database or disk is full.")
 
     monkeypatch.setattr(*moments.at("items taken").place, full)
     done = invoke(*AGAIN, server=server)
     assert done.exit_code == 6
     error, again = done.stderr.splitlines()
-    assert error == "error: out/journal/store.sqlite3: database or disk is full."
+    assert error == "error: out/state/store.sqlite3: database or disk is full."
     assert again == "to resume: muybridge batch run --out out --concurrency 4 --poll-interval 0.005"
 
 

@@ -147,7 +147,7 @@ def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_a_table_that_the_store_refuses(run: Run, tmp_path: Path) -> None:
-    """Nothing of a refused table is decided, in the journal or in the store, nor sent later."""
+    """Nothing of a refused table is decided, in the store or in the store, nor sent later."""
     folder = tmp_path / "out"
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
         assert run(server, horses(2)).counts == {Stage.AMBIGUOUS: 2}
@@ -238,7 +238,7 @@ def test_a_batch_with_a_store_of_its_own(
 ) -> None:
     """It refuses another store, and a budget, which would count elsewhere."""
     run(server, horses(2), limit=1)
-    assert (tmp_path / "out" / "journal" / "store.sqlite3").exists()
+    assert (tmp_path / "out" / "state" / "store.sqlite3").exists()
     for variable, value in (
         ("MUYBRIDGE_STORE", str(tmp_path / "another.sqlite3")),
         ("MUYBRIDGE_MAX_CREATES", "9"),

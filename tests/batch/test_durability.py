@@ -96,7 +96,7 @@ def _judge(log: str) -> tuple[int, list[str]]:
         elif found := re.match(r"(pwrite64|write|fsync|fdatasync)\(\d+<([^>]*)>", call):
             kind = "sync" if "sync" in found[1] else "write"
             path = Path(found[2])
-            place = "folder" if path.name == "journal" else path.name
+            place = "folder" if path.name == "state" else path.name
             if place == "folder" or place.startswith("store.sqlite3"):
                 note(f"{kind} {place}")
     return creates, early

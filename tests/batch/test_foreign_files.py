@@ -23,7 +23,7 @@ MINE = b"a picture that took a week"
 
 
 def test_results_get_free_names(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """A result whose name another file has is saved next to it, and the journal has its name."""
+    """A result whose name another file has is saved next to it, and the store has its name."""
     out = tmp_path / "out"
     out.mkdir()
     for name in ("h1.png", "h1-2.png", "h2.png"):
@@ -41,7 +41,7 @@ def test_results_get_free_names(server: BillingServer, run: Run, tmp_path: Path)
     told = {event.item: event.detail for event in events if event.what is What.DOWNLOADED}
     assert told[1] == "h1-3.png (h1.png is another file)"
     assert told[3] == "h3.png"
-    assert list((out / "journal" / "incoming").iterdir()) == []
+    assert list((out / "state" / "incoming").iterdir()) == []
 
 
 def _folder(path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_is_no_file_is_left_alone_too(
 def test_a_file_of_the_same_content_is_this_items_own(
     server: BillingServer, run: Run, tmp_path: Path
 ) -> None:
-    """A result that a stopped run has named, but not journaled, is not saved a second time."""
+    """A result that a stopped run has named, but not recorded, is not saved a second time."""
     server.media_works = False
     run(server, horses(2))
     left = tmp_path / "out" / "h1.png"

@@ -1,4 +1,4 @@
-"""Interrupted batches: the journal says what the driver knows, under both runners."""
+"""Interrupted batches: the store says what the driver knows, under both runners."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def test_a_signal_handler_under_trio(
     assert server.posts <= 1
 
 
-def test_what_a_journal_says_besides(
+def test_what_a_store_says_besides(
     server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A journal that fails while a defect is written down does not hide the defect."""
+    """A store that fails while a defect is written down does not hide the defect."""
 
     def broken(*_: object, **__: object) -> Any:
         raise TypeError("a defect")

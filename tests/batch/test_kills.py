@@ -129,7 +129,7 @@ def test_killed_at(step: str, nursery: Nursery, tmp_path: Path) -> None:
     check(audit, 1)
     assert audit.interrupted == (step in IN_FLIGHT)
     assert audit.states[Stage.DOWNLOADED] == 3 - audit.interrupted
-    left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
+    left = sorted(path.name for path in (tmp_path / "out" / "state").iterdir())
     kinds = {name.partition("-")[0] for name in left}
     assert kinds <= {"batch.json", "incoming", "runner", "store.sqlite3", "store.sqlite3.owners"}
 

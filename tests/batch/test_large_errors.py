@@ -57,7 +57,7 @@ def ran(folder: Path, error: str) -> tuple[str, int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the most memory so")
 def test_six_failed_tasks_with_seven_megabytes_each(tmp_path: Path) -> None:
-    """Their texts are clipped on stderr, in the journal and on the sheet, and then released."""
+    """Their texts are clipped on stderr, in the store and on the sheet, and then released."""
     assert len(LARGE) > 7_000_000
     _, usual = ran(tmp_path / "small", "blocked")
     stderr, most = ran(tmp_path / "large", LARGE)
@@ -65,6 +65,6 @@ def test_six_failed_tasks_with_seven_megabytes_each(tmp_path: Path) -> None:
     assert len(stderr) < 60_000
     assert all(line.startswith("item ") for line in stderr.splitlines())
     assert not [line for line in stderr.splitlines() if line.startswith("item 1 (h1): downloaded")]
-    assert (out / "journal" / "store.sqlite3").stat().st_size < 200_000
+    assert (out / "state" / "store.sqlite3").stat().st_size < 200_000
     assert (out / "index.html").stat().st_size < 60_000
     assert most - usual < 160_000_000

@@ -1,4 +1,4 @@
-"""The manifest of a batch: one row for each item, as its journal has it."""
+"""The manifest of a batch: one row for each item, as its store has it."""
 
 from __future__ import annotations
 

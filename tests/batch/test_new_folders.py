@@ -80,11 +80,11 @@ def at_create(server: BillingServer, disk: Disk) -> list[Path]:
 def test_the_folder_of_a_batch(
     run: Run, server: BillingServer, disk: Disk, at_create: list[Path], tmp_path: Path
 ) -> None:
-    """Its journal would be lost with it, and the next run would pay again."""
+    """Its store would be lost with it, and the next run would pay again."""
     assert run(server, horses(2), sidecar=True).done
-    assert (tmp_path / "out" / "journal").is_dir()
+    assert (tmp_path / "out" / "state").is_dir()
     assert (server.posts, at_create) == (2, [])
-    thumbnails = tmp_path / "out" / "journal" / "thumbnails"  # they can be made again
+    thumbnails = tmp_path / "out" / "state" / "thumbnails"  # they can be made again
     assert [path for path in disk.unsafe if path != thumbnails] == []
 
 
@@ -102,7 +102,7 @@ def test_each_level_above_it(
 def test_folders_that_the_program_has_just_made(
     server: BillingServer, disk: Disk, at_create: list[Path], tmp_path: Path
 ) -> None:
-    """Programs make folders without syncing their names, and the journal is in them."""
+    """Programs make folders without syncing their names, and the store is in them."""
     out = tmp_path / "this" / "year" / "horses"
     out.mkdir(parents=True)
     assert len(disk.unsafe) == 3

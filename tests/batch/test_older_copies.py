@@ -1,4 +1,4 @@
-"""An older copy of the journal takes its place: nothing is paid for again."""
+"""An older copy of the store takes its place: nothing is paid for again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .runner_process import horses
 
 ITEMS = 8
 COPIED, RESTORED = 2, 5
-"""The creates at which the copy is made, and takes the journal's place."""
+"""The creates at which the copy is made, and takes the store's place."""
 
 Act = Callable[[], object]
 
@@ -41,27 +41,27 @@ def at_creates(server: BillingServer, acts: Mapping[int, Act]) -> None:
 # In a folder
 
 
-def overwrite(copy: Path, journal: Path) -> None:
-    """Write the copy over the journal."""
-    shutil.copyfile(copy, journal)
+def overwrite(copy: Path, path: Path) -> None:
+    """Write the copy over the store."""
+    shutil.copyfile(copy, path)
 
 
-def replace(copy: Path, journal: Path) -> None:
-    """Move the copy to the journal's place."""
-    shutil.copyfile(copy, copy.with_suffix(".new")).replace(journal)
+def replace(copy: Path, path: Path) -> None:
+    """Move the copy to the store's place."""
+    shutil.copyfile(copy, copy.with_suffix(".new")).replace(path)
 
 
-def remove(_: Path, journal: Path) -> None:
-    """Remove the journal."""
-    journal.unlink()
+def remove(_: Path, path: Path) -> None:
+    """Remove the store."""
+    path.unlink()
 
 
 WAYS: list[Callable[[Path, Path], None]] = [overwrite, replace, remove]
 
 
-def copied(journal: Path, copy: Path) -> None:
-    """Copy a journal as SQLite does it."""
-    with sqlite3.connect(journal) as source, sqlite3.connect(copy) as target:
+def copied(path: Path, copy: Path) -> None:
+    """Copy a store as SQLite does it."""
+    with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
         source.backup(target)
 
 
@@ -70,10 +70,10 @@ def test_a_run_of_a_folder(
     put_back: Callable[[Path, Path], None], run: Run, server: BillingServer, tmp_path: Path
 ) -> None:
     """The run notices at its next step, and the next run by what the first one has left."""
-    journal, copy = tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "copy.sqlite3"
+    path, copy = tmp_path / "out" / "state" / "store.sqlite3", tmp_path / "copy.sqlite3"
     acts = {
-        COPIED: lambda: copied(journal, copy),
-        RESTORED: lambda: put_back(copy, journal),
+        COPIED: lambda: copied(path, copy),
+        RESTORED: lambda: put_back(copy, path),
     }
     at_creates(server, acts)
     with pytest.raises(StoreUnusable, match="you could pay twice") as noticed:
@@ -90,24 +90,25 @@ def test_a_run_of_a_folder(
 
 def test_the_run_after_one_that_has_ended(run: Run, server: BillingServer, tmp_path: Path) -> None:
     """It knows from this machine, and from the last runner's file, what the store has had."""
-    journal, copy = tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "copy.sqlite3"
-    at_creates(server, {COPIED: lambda: copied(journal, copy)})
+    path, copy = tmp_path / "out" / "state" / "store.sqlite3", tmp_path / "copy.sqlite3"
+    at_creates(server, {COPIED: lambda: copied(path, copy)})
     assert run(server, horses(ITEMS), concurrency=1).done
-    replace(copy, journal)
+    replace(copy, path)
     with pytest.raises(StoreUnusable, match="or an older copy"):
         run(server, None, concurrency=1)
-    with open_store(journal) as store:
+    with open_store(path) as store:
         store.accept()
     with pytest.raises(StoreUnusable, match="it is an older copy, or a new store") as refused:
         run(server, None, concurrency=1)
     assert (server.posts, server.doubles) == (ITEMS, [])
-    (file,) = (path for path in journal.parent.glob("runner-*") if str(path) in str(refused.value))
+    runners = path.parent.glob("runner-*")
+    (file,) = (one for one in runners if str(one) in str(refused.value))
     file.unlink()
     run(server, None, concurrency=1)
     assert server.doubles, "whoever removes the file has been told"
 
 
-def test_what_lies_in_the_latest_journal_is_resumed(run: Run, server: BillingServer) -> None:
+def test_what_lies_in_the_latest_store_is_resumed(run: Run, server: BillingServer) -> None:
     """Runs that end and begin again find each other's writes, and pay for nothing twice."""
     for count in (1, 3, ITEMS):
         assert run(server, horses(count)).done

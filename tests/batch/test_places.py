@@ -1,4 +1,4 @@
-"""What the journal keeps as the place for results, and what each worker makes of it."""
+"""What the store keeps as the place for results, and what each worker makes of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from muybridge.batch.results.places.opening import spool_of
     ],
 )
 def test_equal_places_are_equal(given: str | Path, kept: str) -> None:
-    """However a place is written, the journal has it in one form, and a worker may use any."""
+    """However a place is written, the store has it in one form, and a worker may use any."""
     assert place_for_all(given) == kept
     assert agreed_place(given, kept) == str(given)
     assert agreed_place(None, kept) == kept

@@ -74,8 +74,8 @@ def start(server: BillingServer, tmp_path: Path) -> Start:
 
 
 def rows(folder: Path) -> list[tuple[Any, ...]]:
-    """Return all that the journal says."""
-    with closing(sqlite3.connect(folder / "journal" / "store.sqlite3")) as db:
+    """Return all that the store says."""
+    with closing(sqlite3.connect(folder / "state" / "store.sqlite3")) as db:
         return db.execute("SELECT * FROM muybridge_item ORDER BY number").fetchall()
 
 

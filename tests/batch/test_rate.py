@@ -1,4 +1,4 @@
-"""One request rate for all workers: on a clock that is a number, and in real journals."""
+"""One request rate for all workers: on a clock that is a number, and in real stores."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def together(jobs: Iterable[Callable[[], None]]) -> None:
 def test_a_runner_that_another_process_has_just_recovered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its removed file is nobody's: its count is not compared with a journal that forgot it."""
+    """Its removed file is nobody's: its count is not compared with a store that forgot it."""
     place = folder / FOLDER
     with Runner(place) as runner:
         runner.leaves_something = True

@@ -50,7 +50,7 @@ def files(folder: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def test_a_batch_is_done(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """Every result is saved under its name, once, with its size and checksum in the journal."""
+    """Every result is saved under its name, once, with its size and checksum in the store."""
     report = run(server, horses(5))
     assert report.done
     assert report.counts == {Stage.DOWNLOADED: 5}
@@ -114,7 +114,7 @@ def test_a_create_is_tried_again(run: Run) -> None:
 
 
 def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Run) -> None:
-    """One item that is not valid keeps all others back, and no journal is begun."""
+    """One item that is not valid keeps all others back, and no store is begun."""
     with pytest.raises(batch.InvalidBatch):
         run(server, [*horses(3), {"family": "imgb"}])
     with pytest.raises(batch.BatchMissing):
@@ -174,7 +174,7 @@ def test_failed_tasks_are_told(server: BillingServer, run: Run) -> None:
 
 
 def test_the_next_run_knows_when_a_task_may_be_polled(server: BillingServer, run: Run) -> None:
-    """A wait that times out leaves in the journal when its task may next be polled."""
+    """A wait that times out leaves in the store when its task may next be polled."""
     server.status = "processing"
     (entry,) = run(server, horses(1), timeout=0.05).entries
     assert entry.state is Stage.SUBMITTED
@@ -253,7 +253,7 @@ def test_a_screen_that_is_gone_stops_the_run(server: BillingServer, run: Run) ->
 
 
 def test_a_hook_that_breaks_loses_nothing(server: BillingServer, run: Run) -> None:
-    """An error in the hook stops the run and is raised; what was paid for is in the journal."""
+    """An error in the hook stops the run and is raised; what was paid for is in the store."""
 
     def break_off(event: BatchEvent) -> None:
         if event.what is What.SUBMITTED:
@@ -389,13 +389,13 @@ def test_two_runners_share_a_batch(run: Run) -> None:
         assert (server.posts, server.doubles) == (20, [])
 
 
-def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """A response that the journal cannot take goes to a side file, and the next run reads it."""
-    path = tmp_path / "out" / "journal" / "store.sqlite3"
+def test_a_reply_finds_the_store_locked(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """A response that the store cannot take goes to a side file, and the next run reads it."""
+    path = tmp_path / "out" / "state" / "store.sqlite3"
     with closing(_in_any_thread(tmp_path)) as holder:
 
         def hold(_: str) -> None:
-            holder.execute("ATTACH ? AS journal", (str(path),))
+            holder.execute("ATTACH ? AS batch", (str(path),))
             holder.execute("BEGIN EXCLUSIVE")
 
         server.on_create = hold
@@ -426,7 +426,7 @@ def test_no_room_for_a_reply(server: BillingServer, nursery: Nursery, tmp_path: 
     assert server.posts == 2
 
 
-def test_the_journal_is_full(server: BillingServer, nursery: Nursery, tmp_path: Path) -> None:
+def test_the_store_is_full(server: BillingServer, nursery: Nursery, tmp_path: Path) -> None:
     """A runner that can write no further sends nothing more, and nothing is paid twice."""
     out = tmp_path / "out"
     with Client(KEY, server.url, poll_interval=0.005) as client:
@@ -448,10 +448,10 @@ def _stop(_: BatchEvent) -> None:
     raise RuntimeError
 
 
-def test_a_journal_that_cannot_be_written(
+def test_a_store_that_cannot_be_written(
     server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is sent with a journal that can only be read."""
+    """Nothing is sent with a store that can only be read."""
     batch_of = horses(2)
     with pytest.raises(RuntimeError):
         run(server, batch_of, on_event=_stop)
@@ -469,7 +469,7 @@ def test_a_journal_that_cannot_be_written(
 
 
 def test_a_cancelled_run_keeps_what_it_paid_for(server: BillingServer, tmp_path: Path) -> None:
-    """Cancelled while a create is on its way, a run under trio has the task in its journal."""
+    """Cancelled while a create is on its way, a run under trio has the task in its store."""
     out = tmp_path / "out"
 
     async def cancelled() -> None:
@@ -508,7 +508,7 @@ def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
 
 
 def test_where_a_run_that_is_to_stop_breaks_off() -> None:
-    """It never does at a request, which the journal has for sent then, nor at a paid response."""
+    """It never does at a request, which the store has for sent then, nor at a paid response."""
     shared = SimpleNamespace(stopping=True)
     told: list[object] = []
     nothing: Any = None  # no item is begun

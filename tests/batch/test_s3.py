@@ -64,7 +64,7 @@ def picture(server: BillingServer, number: int) -> bytes:
 def test_results_are_objects(
     server: BillingServer, s3: S3, shared: SharedBatch, work: Work, tmp_path: Path
 ) -> None:
-    """Each result is one object; the journal has its address, size and checksum, and no more."""
+    """Each result is one object; the store has its address, size and checksum, and no more."""
     submit(server, shared, 2)
     s3.store("horses/h2.png", b"a picture that took a week")
     events: list[BatchEvent] = []
@@ -188,8 +188,8 @@ def test_a_result_that_is_too_large(
     monkeypatch.setattr(*moments.constant("shortest pause of a worker"), 0.01)
     report = work(server, shared, creates=1, concurrency=1)
     assert report.counts == {Stage.DOWNLOADED: 9, Stage.COMPLETED: 1}
-    with shared.open() as journal:
-        (large,) = journal.entries(Stage.COMPLETED)
+    with shared.open() as store:
+        (large,) = store.entries(Stage.COMPLETED)
     assert large.name == "h10"
     assert "it is too large for one PUT to S3; copy this file" in (large.reason or "")
     (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")

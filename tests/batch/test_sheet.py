@@ -117,7 +117,7 @@ def folder(tmp_path: Path) -> Path:
         ("stage='failed', reason=?", (HOSTILE,)),
         ("reason=?", (HOSTILE,)),
     ]
-    db = sqlite3.connect(out / "journal" / "store.sqlite3")
+    db = sqlite3.connect(out / "state" / "store.sqlite3")
     for number, (change, values) in enumerate(changes, start=1):
         db.execute(f"UPDATE muybridge_item SET {change} WHERE number = ?", (*values, number))  # noqa: S608  ours
     db.commit()
@@ -163,7 +163,7 @@ def test_every_fact_is_shown(folder: Path) -> None:
 )  # fmt: skip
 def test_an_odd_value_hides_nothing_else(folder: Path, name: str, value: str) -> None:
     """Whatever a foreign hand has left in a store, the item keeps its picture and its name."""
-    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
+    db = sqlite3.connect(folder / "state" / "store.sqlite3")
     table = "muybridge_purchases" if name in ("token", "candidate") else "muybridge_item"
     db.execute(f"UPDATE {table} SET {name} = ? WHERE number = 1", (value,))  # noqa: S608  ours
     db.commit()

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def change(folder: Path, columns: str, which: str) -> None:
-    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
+    db = sqlite3.connect(folder / "state" / "store.sqlite3")
     db.execute(f"UPDATE muybridge_item SET {columns} WHERE {which}")  # noqa: S608  ours
     db.commit()
     db.close()

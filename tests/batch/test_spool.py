@@ -1,4 +1,4 @@
-"""The journal fails while responses are in hand: none is lost, and nothing more is sent."""
+"""The store fails while responses are in hand: none is lost, and nothing more is sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .runner_process import horses
 
 
 class Holder:
-    """Another program, which locks the journal at a moment of the test's choice."""
+    """Another program, which locks the store at a moment of the test's choice."""
 
     def __init__(self, path: Path, place: Path) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class Holder:
         """Lock it, once, until `close`."""
         with self._guard:
             if not self._held:
-                self._db.execute("ATTACH ? AS journal", (str(self._path),))
+                self._db.execute("ATTACH ? AS batch", (str(self._path),))
                 self._db.execute("BEGIN EXCLUSIVE")
                 self._held = True
 
@@ -48,21 +48,21 @@ def _meet(barrier: threading.Barrier) -> None:
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[Holder]:
-    holding = Holder(tmp_path / "out" / "journal" / "store.sqlite3", tmp_path / "other.sqlite3")
+    holding = Holder(tmp_path / "out" / "state" / "store.sqlite3", tmp_path / "other.sqlite3")
     yield holding
     holding.close()
 
 
 def left(folder: Path) -> list[str]:
     """Return the kinds of files of runners that stand beside the store."""
-    found = sorted(path.name.partition("-")[0] for path in (folder / "out" / "journal").iterdir())
+    found = sorted(path.name.partition("-")[0] for path in (folder / "out" / "state").iterdir())
     return [name for name in found if name in ("reply", "runner")]
 
 
 def test_several_responses_at_once(
     server: BillingServer, run: Run, holder: Holder, tmp_path: Path
 ) -> None:
-    """Three responses that find the journal locked are kept, and nothing more is sent."""
+    """Three responses that find the store locked are kept, and nothing more is sent."""
     met = threading.Barrier(3, action=holder.hold)
     server.on_create = lambda _: _meet(met)
     with pytest.raises(StoreUnusable, match="Other processes are writing") as raised:
@@ -85,7 +85,7 @@ def test_before_and_after_each_entry(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Wherever the journal fails between a response and its verdict, the next run has the id."""
+    """Wherever the store fails between a response and its verdict, the next run has the id."""
     with monkeypatch.context() as patched:
         moments.at(moment).strike(holder.hold, put=patched.setattr)
         with pytest.raises(StoreUnusable, match="Other processes are writing"):

@@ -107,7 +107,7 @@ def test_the_sheet_shows_thumbnails(server: BillingServer, run: Run) -> None:
     server.picture = picture()
     horses = [{"family": "imgb", "model": "imgb-2", "prompt": f"horse {n}"} for n in range(2)]
     report = run(server, horses)
-    thumbnails = [f"journal/thumbnails/{number}.webp" for number in (1, 2)]
+    thumbnails = [f"state/thumbnails/{number}.webp" for number in (1, 2)]
     assert images_of(report.folder) == thumbnails
     (report.folder / thumbnails[0]).unlink()
     assert images_of(report.folder) == ["0001.png", thumbnails[1]]

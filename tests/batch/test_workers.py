@@ -96,8 +96,8 @@ def test_creates_are_limited_apart_from_tasks(
     under_way: list[int] = []
 
     def look(_: str) -> None:
-        with shared.open() as journal:
-            counts = journal.counts()
+        with shared.open() as store:
+            counts = store.counts()
             under_way.append(counts.get(Stage.ARMED, 0) + counts.get(Stage.CLAIMED, 0))
 
     server.on_create = look
@@ -121,7 +121,7 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
 def test_workers_share_a_rate(
     work: Work, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each request of a worker has a permit of the journal, and a 429 pauses all workers."""
+    """Each request of a worker has a permit of the store, and a 429 pauses all workers."""
 
     permits: list[int] = []
     acquire = moments.at("permits taken").value
@@ -211,7 +211,7 @@ def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: Shared
 def test_a_429_pauses_all_workers(
     work: Work, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that is asked to slow down tells the journal, with or without a rate."""
+    """A worker that is asked to slow down tells the store, with or without a rate."""
 
     pauses: list[float] = []
     throttle = moments.at("rate paused").value
@@ -226,9 +226,9 @@ def test_a_429_pauses_all_workers(
         assert work(server, shared).done
     assert len(pauses) == 1
     assert 0 < pauses[0] <= 0.125
-    with shared.open() as journal:
-        journal.throttle(1000)
-        assert 900 < journal.acquire_permits(1).after <= 1000
+    with shared.open() as store:
+        store.throttle(1000)
+        assert 900 < store.acquire_permits(1).after <= 1000
 
 
 def test_a_late_response_belongs_to_its_item(
@@ -453,8 +453,8 @@ def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, wo
         if counts != {Stage.SUBMITTED: 3}:
             counts = work(server, shared, seconds=0.3).counts
     assert counts == {Stage.SUBMITTED: 3}
-    with shared.open() as journal:
-        assert journal.owners() == []
+    with shared.open() as store:
+        assert store.owners() == []
     server.status = "completed"
     assert work(server, shared, seconds=60).counts == {Stage.DOWNLOADED: 3}
     assert server.posts == 3

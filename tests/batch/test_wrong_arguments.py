@@ -81,7 +81,7 @@ def check(use: Callable[[Any], object], told: str, taken: str = "") -> None:
 
 @pytest.mark.parametrize("name", [*OPTIONS, *OF_RUN])
 def test_options_of_a_run(client: Client, tmp_path: Path, name: str) -> None:
-    """An option of a wrong type is refused before there is a journal."""
+    """An option of a wrong type is refused before there is a store."""
     told, taken = {**OPTIONS, **OF_RUN}[name]
     out = tmp_path / "out"
     check(lambda value: batch.run(client, [REQUEST], out, **_named(name, value)), told, taken)

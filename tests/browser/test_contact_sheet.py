@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
         for number in range(1, COUNT + 1)
     ]
     begun(tmp_path / "out", items).store.close()
-    db = sqlite3.connect(tmp_path / "out" / "journal" / "store.sqlite3")
+    db = sqlite3.connect(tmp_path / "out" / "state" / "store.sqlite3")
     db.execute(
         "UPDATE muybridge_item SET stage='failed', reason='a policy' WHERE number IN (600, 601)"
     )
@@ -101,7 +101,7 @@ def test_a_page_has_filters_and_a_search(sheet: Window) -> None:
 
 def test_a_small_batch_is_on_one_page(folder: Path, window: Window) -> None:
     """The items of a batch that fits on a page are on its index."""
-    db = sqlite3.connect(folder / "journal" / "store.sqlite3")
+    db = sqlite3.connect(folder / "state" / "store.sqlite3")
     db.execute("DELETE FROM muybridge_item WHERE number > 3")
     db.commit()
     db.close()
@@ -131,12 +131,12 @@ def test_a_sheet_that_was_copied_without_its_thumbnails_shows_the_pictures(
     body = json.dumps({"model": "imgb-2", "prompt": "-"})
     item = NewItem(name="horse", stem="1", family="imgb", body=body)
     begun(out, [item]).store.close()
-    db = sqlite3.connect(out / "journal" / "store.sqlite3")
+    db = sqlite3.connect(out / "state" / "store.sqlite3")
     db.execute("UPDATE muybridge_item SET stage='downloaded', path='horse.png'")
     db.commit()
     db.close()
     Image.new("RGB", (900, 600), "orange").save(out / "horse.png")
-    thumbnail = out / "journal" / "thumbnails" / "1.webp"
+    thumbnail = out / "state" / "thumbnails" / "1.webp"
     make_thumbnail(out / "horse.png", thumbnail)
     sheet = batch.write_sheet(out)
     window.open(sheet.as_uri())

@@ -26,10 +26,10 @@ def record(**values: Any) -> HttpResponse:
 
 
 def stored(*values: object) -> None:
-    """Store *values* as a journal does."""
-    with sqlite3.connect(":memory:") as journal:
+    """Store *values* as a store does."""
+    with sqlite3.connect(":memory:") as store:
         for value in values:
-            journal.execute("SELECT ?", (value,)).fetchone()
+            store.execute("SELECT ?", (value,)).fetchone()
 
 
 POISON = ["blocked: \ud83d", "no\nto resume: x\x1b[2J\u2028", "\ud83d" * 50_000, "x" * 7_000_000]

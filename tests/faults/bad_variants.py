@@ -1,6 +1,6 @@
 """Transports that are wrong on purpose: the suite must fail on each of them.
 
-Each is a mistake that other clients make. The journal without fsync is one more, and is caught by
+Each is a mistake that other clients make. The store without fsync is one more, and is caught by
 `batch/test_durability.py`.
 """
 

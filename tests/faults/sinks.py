@@ -142,9 +142,9 @@ class Sinks:
             self.add("token", task.to_token())
 
     def look_at_files(self, folder: Path) -> None:
-        """Take every file that was written, a journal among them."""
+        """Take every file that was written, a store among them."""
         for path in folder.rglob("*"):
-            sink = "journal" if "journal" in path.name else "files"
+            sink = "store" if "store" in path.name else "files"
             self.add(sink, path.name)
             if path.is_file():
                 self.add(sink, path.read_bytes())

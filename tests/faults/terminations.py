@@ -69,7 +69,7 @@ class Missing:
 
 MISSING = (
     Missing(
-        "a call outside a batch writes no journal",
+        "a call outside a batch writes no store",
         points=ENTRY,
         drivers=(*LIBRARY, "create", "run"),
     ),
@@ -116,7 +116,7 @@ UNTOLD = {
     "poll": Outcome.ID,
     "download": Outcome.ID,
 }
-"""It breaks trio's loop while that waits: only what the journal has said before is known."""
+"""It breaks trio's loop while that waits: only what the store has said before is known."""
 SHUT_DOWN = {
     **dict.fromkeys(TOLD_BY_SERVER, Outcome.ID),
     "handshake": Outcome.UNSENT,

@@ -1,4 +1,4 @@
-"""Threads, tasks, processes and a journal that fails: nothing is mixed up, lost or paid twice."""
+"""Threads, tasks, processes and a store that fails: nothing is mixed up, lost or paid twice."""
 
 from __future__ import annotations
 
@@ -174,13 +174,13 @@ async def test_delete_cancelled_anywhere() -> None:
     assert await at_every_checkpoint(delete, check) >= 3
 
 
-class Journals:
+class Stores:
     """Runs batches in one folder under the driver under test."""
 
     def __init__(self, driver: str, folder: Path) -> None:
         self._driver = driver
         self.folder = folder
-        self.path = folder / "journal" / "store.sqlite3"
+        self.path = folder / "state" / "store.sqlite3"
 
     def run(self, server: BillingServer, source: Any, **options: Any) -> batch.Report:
         async def run_async() -> batch.Report:
@@ -201,8 +201,8 @@ class Journals:
 
 
 @pytest.fixture
-def journals(driver: str, tmp_path: Path) -> Journals:
-    return Journals(driver, tmp_path / "out")
+def stores(driver: str, tmp_path: Path) -> Stores:
+    return Stores(driver, tmp_path / "out")
 
 
 def _torn(path: Path) -> None:
@@ -232,55 +232,53 @@ SPOILT = [_torn, _overwritten, _header_gone, _empty]
 
 
 @pytest.mark.parametrize("spoil", SPOILT)
-def test_nothing_is_sent_by_a_spoilt_journal(
-    journals: Journals, spoil: Callable[[Path], None]
-) -> None:
-    """With a journal that cannot be trusted, not one request is sent."""
+def test_nothing_is_sent_by_a_spoilt_store(stores: Stores, spoil: Callable[[Path], None]) -> None:
+    """With a store that cannot be trusted, not one request is sent."""
     with BillingServer() as server:
         server.status = "processing"
-        journals.run(server, horses(2), timeout=0.01)
+        stores.run(server, horses(2), timeout=0.01)
         before = server.requests
-        spoil(journals.path)
+        spoil(stores.path)
         with pytest.raises(StoreUnusable):
-            journals.run(server, horses(4))
+            stores.run(server, horses(4))
         assert server.requests == before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an open file is not removed elsewhere")
 @pytest.mark.parametrize("spoil", [_torn, _header_gone, _empty, _removed])
-def test_no_more_is_sent_once_the_journal_is_spoilt(
-    journals: Journals, spoil: Callable[[Path], None]
+def test_no_more_is_sent_once_the_store_is_spoilt(
+    stores: Stores, spoil: Callable[[Path], None]
 ) -> None:
-    """If a journal is damaged or removed during a run, the run ends before a create."""
+    """If a store is damaged or removed during a run, the run ends before a create."""
     with BillingServer() as server:
-        server.on_create = lambda _: spoil(journals.path)
+        server.on_create = lambda _: spoil(stores.path)
         with pytest.raises(StoreUnusable):
-            journals.run(server, horses(5), concurrency=1)
+            stores.run(server, horses(5), concurrency=1)
         assert server.posts == 1
 
 
-def test_the_journal_stays_locked(journals: Journals, tmp_path: Path) -> None:
-    """A response that a locked journal cannot take is kept from run to run until it can."""
+def test_the_store_stays_locked(stores: Stores, tmp_path: Path) -> None:
+    """A response that a locked store cannot take is kept from run to run until it can."""
     with BillingServer() as server, closing(_in_any_thread(tmp_path)) as holder:
 
         def hold(_: str) -> None:
-            holder.execute("ATTACH ? AS journal", (str(journals.path),))
+            holder.execute("ATTACH ? AS batch", (str(stores.path),))
             holder.execute("BEGIN EXCLUSIVE")
 
         server.on_create = hold
         for _ in range(3):
             with pytest.raises(StoreUnusable, match="Other processes are writing"):
-                journals.run(server, horses(2), concurrency=1, patience=0.01)
+                stores.run(server, horses(2), concurrency=1, patience=0.01)
             assert server.posts == 1
-            assert len(list(journals.path.parent.glob("reply-*"))) == 1
+            assert len(list(stores.path.parent.glob("reply-*"))) == 1
         holder.execute("ROLLBACK")
         server.on_create = lambda _: None
-        assert journals.run(server, None).counts == {Stage.DOWNLOADED: 2}
+        assert stores.run(server, None).counts == {Stage.DOWNLOADED: 2}
         assert (server.posts, server.doubles) == (2, [])
 
 
 def test_nothing_is_left_to_write_to(
-    journals: Journals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the side file fails as well, the error has the response; the item is ambiguous then."""
 
@@ -292,16 +290,16 @@ def test_nothing_is_left_to_write_to(
         with closing(_in_any_thread(tmp_path)) as holder:
 
             def hold(_: str) -> None:
-                holder.execute("ATTACH ? AS journal", (str(journals.path),))
+                holder.execute("ATTACH ? AS batch", (str(stores.path),))
                 holder.execute("BEGIN EXCLUSIVE")
 
             server.on_create = hold
             with pytest.raises(StoreUnusable) as caught:
-                journals.run(server, horses(2), concurrency=1, patience=0.01)
+                stores.run(server, horses(2), concurrency=1, patience=0.01)
         (task,) = server.accepted["horse 1"]
         assert task in "\n".join(caught.value.__notes__)
         server.on_create = lambda _: None
-        report = journals.run(server, None)
+        report = stores.run(server, None)
         assert report.counts == {Stage.AMBIGUOUS: 1, Stage.DOWNLOADED: 1}
         assert server.posts == 2
 

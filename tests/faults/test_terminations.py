@@ -221,10 +221,10 @@ ENDS = {
 
 
 def check_batch(cell: Cell, program: Program, server: HoldingServer) -> None:
-    """Check what the journal and the exception say, and that another run makes no double."""
+    """Check what the store and the exception say, and that another run makes no double."""
     assert program.error is not None
     said = program.said
-    check_journal(cell, program.out, server)
+    check_store(cell, program.out, server)
     assert (UNDER_WAY in said) is (cell.outcome is Outcome.AMBIGUOUS)
     assert not (UNDER_WAY in said and HOW_TO_GO_ON in said)
     if cell.outcome is Outcome.AMBIGUOUS:
@@ -233,8 +233,8 @@ def check_batch(cell: Cell, program: Program, server: HoldingServer) -> None:
     check_rerun(cell, program, server)
 
 
-def check_journal(cell: Cell, out: Path, server: HoldingServer) -> None:
-    """Check that the journal says of the item that was struck what is known."""
+def check_store(cell: Cell, out: Path, server: HoldingServer) -> None:
+    """Check that the store says of the item that was struck what is known."""
     struck, waiting = batch.status(out).entries
     assert struck.state in STATES[cell.outcome]
     assert waiting.state is Stage.QUEUED
@@ -309,7 +309,7 @@ def test_command(cell: Cell, tmp_path: Path, trust: Trust, programs: Programs) -
         assert server.posts == 1
         (task,) = server.accepted["horse 1"]
         if cell.driver == "batch run":
-            check_journal(cell, tmp_path / "out", server)
+            check_store(cell, tmp_path / "out", server)
         else:
             assert f"task {task}\n" in ended.err
         resume = shlex.split(ended.err.rpartition("to resume: ")[2])

@@ -1,4 +1,4 @@
-"""Batches: a journal, a folder of results, and their sidecars, all of them new.
+"""Batches: a store, a folder of results, and their sidecars, all of them new.
 
 The program has just made the folder above, and has not synced its name.
 """
@@ -66,7 +66,7 @@ class Batch:
         entries = batch.status(_folder(root)).entries
         wrong = [fault for entry in entries for fault in _judge(service, entry, told)]
         if len(entries) != len(HORSES):
-            wrong.append(f"the journal has {len(entries)} items")
+            wrong.append(f"the store has {len(entries)} items")
         unsure = [entry for entry in entries if entry.state is Stage.AMBIGUOUS]
         if len(unsure) > self.concurrency + LOST + len(self.deaths):
             wrong.append(f"{len(unsure)} items are ambiguous")

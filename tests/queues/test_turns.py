@@ -64,7 +64,7 @@ def sender(broker: Broker) -> Any:
 
 
 def audit(folder: Path, server: BillingServer, shared: SharedBatch) -> Audit:
-    """Compare the service's books with the journal and the pictures."""
+    """Compare the service's books with the store and the pictures."""
     entries = tuple(batch.shared_status(shared).entries)
     found = {
         path.read_bytes().removeprefix(PNG).decode() for path in pictures(folder).glob("*.png")

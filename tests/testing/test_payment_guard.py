@@ -124,7 +124,7 @@ def test_after_a_marked_test(make_client: MakeClient) -> None:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_batch(tmp_path: Path, driver: str) -> None:
-    """A batch stops, and its journal says that nothing was sent."""
+    """A batch stops, and its store says that nothing was sent."""
 
     def run() -> None:
         with muybridge.Client("key", ELSEWHERE, transport=Custom()) as client:

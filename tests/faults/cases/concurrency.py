@@ -1,4 +1,4 @@
-"""Cases 92 to 99: threads, processes, interruptions and the journal."""
+"""Cases 92 to 99: threads, processes, interruptions and the store."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ ROWS: tuple[Entry, ...] = (
         numbers=(97,),
         tests=(
             "purchases/test_files.py::test_damage_where_nobody_reads",
-            "batch/test_runs.py::test_the_journal_is_full",
-            "batch/test_runs.py::test_a_journal_that_cannot_be_written",
+            "batch/test_runs.py::test_the_store_is_full",
+            "batch/test_runs.py::test_a_store_that_cannot_be_written",
         ),
     ),
     Elsewhere(
         numbers=(98,),
         tests=(
-            "batch/test_runs.py::test_a_reply_finds_the_journal_locked",
+            "batch/test_runs.py::test_a_reply_finds_the_store_locked",
             "batch/test_runs.py::test_no_room_for_a_reply",
             "batch/test_runners.py::test_a_kept_reply_is_read",
             "batch/test_runners.py::test_a_torn_side_file_is_no_reply",

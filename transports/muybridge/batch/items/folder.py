@@ -30,7 +30,7 @@ from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import InvalidJson, read_object
 
-FOLDER: Final = "journal"
+FOLDER: Final = "state"
 """The folder for what a batch keeps besides its results, within the batch's folder."""
 STORE: Final = "store.sqlite3"
 """The file of a store of its own."""
