@@ -42,7 +42,8 @@ WORDS: Final[Mapping[str, str]] = {
     "for_share": "FOR SHARE",
     "skip_locked": "FOR UPDATE SKIP LOCKED",
 }
-PARTS: Final = 8
+PARTS: Final = 64
+"""So many that few of ten processes share one, which would wait for each other's commits."""
 PATIENCE: Final = 24.0
 """Seconds for a transaction, from the wait for its turn to its COMMIT."""
 _LEAST: Final = 2.0
@@ -126,16 +127,18 @@ class PostgresDatabase:
         patience = max(_LEAST, PATIENCE - waited)
         with self._telling(), self._writing.begun(_BEGIN, patience) as db:
             rows = PostgresRows(db, self._texts)
-            yield rows
-            rows.is_ending = True
-            db.ends = max(db.ends, time.monotonic() + _ENDS)
-            self.end(db)
+            with db.queueing():
+                yield rows
+                rows.is_ending = True
+                db.ends = max(db.ends, time.monotonic() + _ENDS)
+                ending = self.end(db)
+            # A transaction that has failed answers with ROLLBACK, which is not an error.
+            if ending.statusmessage != "COMMIT":
+                raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
 
-    def end(self, db: Connection) -> None:
-        """Commit the transaction of a connection."""
-        # A transaction that has failed answers with ROLLBACK, which is not an error.
-        if db.execute("COMMIT", prepare=False).statusmessage != "COMMIT":
-            raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
+    def end(self, db: Connection) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Commit the transaction of a connection. It has been when its queue is empty."""
+        return db.execute("COMMIT", prepare=False)
 
     @contextmanager
     def reading(self) -> Generator[PostgresRows]:
@@ -202,7 +205,10 @@ class PostgresRows:
 
     def change(self, statement: str, **values: Any) -> int:
         """Execute a statement, and return how many rows it has changed."""
-        return self._db.execute(self._texts.of(statement).encode(), values).rowcount
+        done = self._db.execute(self._texts.of(statement).encode(), values)
+        if self._db.queue is not None:
+            self._db.queue.sync()
+        return done.rowcount
 
     def run_each(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
         """Execute a statement with one set of values after the other."""
@@ -277,6 +283,8 @@ class _Place:
 
 def _undo(db: Connection) -> None:
     """End a transaction without a change, if it goes on. If that fails, close the connection."""
+    if not db.closed and db.info.pipeline_status is not psycopg.pq.PipelineStatus.OFF:
+        db.close()  # who was interrupted has left responses in it
     if db.closed or db.info.transaction_status is psycopg.pq.TransactionStatus.IDLE:
         return
     db.ends = time.monotonic() + _ENDS
