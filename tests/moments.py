@@ -227,6 +227,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
     "setting of a database read": Moment("muybridge.purchases.postgres_connections:_setting"),
     "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
+    "result told to an agent": Moment("muybridge.mcp.tools:_done"),
     # Runs of many tasks.
     "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),
     "team of threads started": Moment(f"{_BLOCKING}:BlockingTeam.start"),
