@@ -224,6 +224,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
     "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
+    "result told to an agent": Moment("muybridge.mcp.tools:_done"),
     # Runs of many tasks.
     "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),
     "team of threads started": Moment(f"{_BLOCKING}:BlockingTeam.start"),
@@ -266,8 +267,8 @@ CONSTANTS: Mapping[str, str] = {
     "what begins a transaction": "muybridge.purchases.postgres:_BEGIN",
     "patience with BEGIN": "muybridge.purchases.postgres:_ANSWERS",
     "patience with a database": "muybridge.purchases.postgres:PATIENCE",
-    "silence of a database": "muybridge.purchases.connecting:SILENCE",
-    "settings of a connection": "muybridge.purchases.connecting:LIMITS",
+    "silence of a database": "muybridge.purchases.postgres_connections:SILENCE",
+    "settings of a connection": "muybridge.purchases.postgres_connections:LIMITS",
     "longest idle time": "muybridge.wire.network:LONGEST_IDLE",
     "converter of records": "muybridge_protocol.records.convert:_converter",
     "variables that name authorities": "muybridge.wire._environment:CA_VARIABLES",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,20 @@ def test_the_newest_python() -> None:
     """3.14 is tried by the workflow, which no classifier claims before it has passed."""
     matrix = read(ROOT / ".github/workflows/checks.yml")["jobs"]["pythons"]["strategy"]["matrix"]
     assert "3.14" in matrix["python"]
+
+
+def test_every_python_is_tried() -> None:
+    """The versions that classifiers claim are those of the nightly run, and tried by the rest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert f">={claimed[0]}" == project["requires-python"]
+    nightly = (ROOT / ".ci" / "nightly").read_text("utf-8")
+    (runs,) = re.findall(r"^    python-3.*$", nightly, re.MULTILINE)
+    assert runs.split() == [f"python-{one}" for one in claimed], "correct `all` of .ci/nightly"
+    (ours,) = re.findall(
+        r"^supported=\((.*)\)$", (ROOT / ".ci/pythons").read_text("utf-8"), re.MULTILINE
+    )
+    jobs = read(ROOT / ".github/workflows/checks.yml")["jobs"]
+    ran = [claimed[0], *jobs["pythons"]["strategy"]["matrix"]["python"]]
+    assert ours.split() == ran, "try the same versions in .ci/pythons and in checks.yml"
+    assert set(claimed) <= set(ran), "try what a classifier of pyproject.toml claims"

@@ -128,7 +128,8 @@ def work(phase: str, lost: str, url: str) -> dict[str, Any]:
     """Work on six items while the database vanishes in a phase, and return what came of it."""
     from muybridge import Client, batch
     from muybridge.batch.items.batch import Batch
-    from muybridge.purchases import Store, connecting
+    from muybridge.purchases import Store
+    from muybridge.purchases import postgres_connections as connecting
 
     connecting.SILENCE = 1.0  # type: ignore[misc]  # half a minute otherwise
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)  # noqa: S607  the one that is installed

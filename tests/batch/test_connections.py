@@ -22,7 +22,7 @@ from .runner_process import KEY
 
 psycopg = pytest.importorskip("psycopg")
 conninfo_to_dict, make_conninfo = psycopg.conninfo.conninfo_to_dict, psycopg.conninfo.make_conninfo
-connecting = pytest.importorskip("muybridge.purchases.connecting")
+connecting = pytest.importorskip("muybridge.purchases.postgres_connections")
 
 _LONGER = "SELECT pg_sleep(0.6)"
 

@@ -20,7 +20,7 @@ from .fixtures import submit
 from .postgres_server import Postgres
 from .relay import Relay
 
-connecting = pytest.importorskip("muybridge.purchases.connecting")
+connecting = pytest.importorskip("muybridge.purchases.postgres_connections")
 
 
 @contextmanager

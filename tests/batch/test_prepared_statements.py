@@ -9,7 +9,7 @@ import pytest
 from .postgres_server import Postgres
 from .relay import Relay, as_a_pooler
 
-connecting = pytest.importorskip("muybridge.purchases.connecting")
+connecting = pytest.importorskip("muybridge.purchases.postgres_connections")
 
 _PREPARED = "SELECT count(*) FROM pg_prepared_statements"
 

@@ -7,17 +7,21 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import attrs
 import pytest
 
 from muybridge import batch
+from muybridge.batch.items.entry import Entry
+from muybridge.batch.results.sheet.contact_sheet import PER_PAGE
 from muybridge.batch.shared import open_batch
 from muybridge.files.drafts import draft
 from muybridge.purchases.store import NewItem
 from processes import environment
 
-from .begun import begun
+from .begun import LOST, begun, bought
 
 KILLED = """
 import os, signal, sys
@@ -109,6 +113,64 @@ def test_a_page_is_left_alone_while_nothing_on_it_changes(folder: Path) -> None:
         ]
         found.add(more, after=1130)
     assert written_again(folder) == {"3.html", "4.html"}
+
+
+CHANGED = {
+    "muybridge_item": {
+        "stage": "'abandoned'",
+        "owner": "'another'",
+        "result": """'{"model": "another", "actualDuration": 7, "totalTokens": 7}'""",
+        "expires": "7",
+        "reason": "'a reason'",
+        "path": "'another.png'",
+        "size": "7",
+        "sha256": "'7'",
+        "began": "7",
+        "ended": "17",
+        "next_poll_at": "7",
+    },
+    "muybridge_purchases": {
+        "token": "'task-7'",
+        "candidate": "'task-7'",
+        "reply_status": "777",
+        "reply": 'CAST(\'{"id": "task-7"}\' AS BLOB)',
+        "state": "'accepted'",
+        "decided_at": "7",
+    },
+}
+"""Another value for each column that an item is read from and that may change, by its table."""
+CALLED = {"stage": "state", "state": "bought"}
+"""What such columns are called in an `Entry`."""
+LASTING = {"number", "name", "stem", "family", "body", "purchase"}
+"""What never changes, or changes only together with others."""
+COLUMNS = [(table, column) for table, columns in CHANGED.items() for column in columns]
+
+
+def test_every_value_that_may_change_is_tried() -> None:
+    """The next test changes each value of an item that may change."""
+    tried = {CALLED.get(column, column) for _, column in COLUMNS}
+    assert tried == {field.name for field in attrs.fields(Entry)} - LASTING, (
+        "give each value of Entry a row in CHANGED of tests/batch/test_sheet_pages.py"
+    )
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+def test_a_change_of_what_a_page_shows(tmp_path: Path, table: str, column: str) -> None:
+    """A page is written again if any value has changed that a fact on it is made from."""
+    out = tmp_path / "out"
+    with begun(out, PER_PAGE + 1) as found:
+        bought(found, 1, LOST)
+    batch.write_sheet(out)
+    page = out / "sheet" / "1.html"
+    with closing(sqlite3.connect(out / "journal" / "store.sqlite3")) as db, db:
+        db.execute(f"UPDATE {table} SET {column} = {CHANGED[table][column]} WHERE number = 1")  # noqa: S608  ours
+    batch.write_sheet(out)
+    written = text(page)
+    page.unlink()
+    batch.write_sheet(out)
+    assert text(page) == written, (
+        f"a fact shows {column}: add it to _OUTLINES in transports/muybridge/batch/items/batch.py"
+    )
 
 
 @pytest.mark.parametrize("torn", [b"", b"\0" * 50_000, None])

@@ -20,7 +20,7 @@ from .postgres_server import Postgres
 from .relay import Relay
 from .runner_process import horses
 
-connecting = pytest.importorskip("muybridge.purchases.connecting")
+connecting = pytest.importorskip("muybridge.purchases.postgres_connections")
 
 ITEMS = 4
 LOCKS: dict[str, tuple[bytes, dict[str, Any]]] = {

@@ -480,7 +480,7 @@ def test_a_poll_writes_nothing(
     work: Work, server: BillingServer, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often a task is polled, a worker writes the same to the database."""
-    from muybridge.purchases.connecting import Connection
+    from muybridge.purchases.postgres_connections import Connection
 
     execute = Connection.execute
     writes: list[bytes] = []

@@ -322,6 +322,20 @@ def test_the_help_of_batches_names_their_exit_codes(invoke: Invoke) -> None:
     assert f"Exit codes, the first that fits: {told}." in plain
 
 
+def test_every_code_is_used() -> None:
+    """Some command can end with each code, so that none is only promised."""
+    table = Path(str(exit_codes.__file__))
+    used = {
+        node.id
+        for path in table.parent.glob("*.py")
+        if path != table
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Name)
+    }
+    unused = {code.name for code in exit_codes.ExitCode} - used
+    assert not unused, f"give {unused} to an error in EXIT_CODES of cli/errors.py, or remove it"
+
+
 def test_only_the_table_has_numbers() -> None:
     """No command ends with a number of its own: every exit code is stated once."""
     numbers = [

@@ -23,6 +23,7 @@ from batch.begun import accepted, begun
 from batch.scripted_world import Script, ScriptedWorld, prompts
 from cli.crooked_service import CrookedService, always, reply
 from client.in_process import InProcessTransport
+from moments import at
 from muybridge import Client, batch
 from muybridge.batch.items.folder import own_store
 from muybridge.cli.commands import muybridge
@@ -158,6 +159,11 @@ def sheet(result: Result) -> str:
         return batch.write_sheet(Path(folder) / "a").read_text("utf-8")
 
 
+def to_an_agent(result: Result) -> str:
+    """Return what the server for agents tells of a completed task."""
+    return repr(getattr(*at("result told to an agent").place)(TASK, result))
+
+
 class Place(NamedTuple):
     """Where a record is shown.
 
@@ -233,6 +239,21 @@ PLACES = {
             "video_url": LINK,
             "total_tokens": "for accounts, not for viewers",
             "error": "the item's reason says it",
+            "raw": RAW,
+        },
+    ),
+    "what an agent is told": Place(
+        Result,
+        "_done in transports/muybridge/mcp/tools.py",
+        partial(differing, RESULT, to_an_agent),
+        {
+            "id": "the token has it",
+            **dict.fromkeys(("family", "model"), "the agent has chosen it"),
+            "created": "told as the time until which the link works",
+            "object": OBJECT,
+            "video_url": "a result with both has the URL of the image",
+            "total_tokens": "for accounts, not for viewers",
+            "error": "a completed task has none",
             "raw": RAW,
         },
     ),

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from importlib import import_module
 from typing import Any
 
+import attrs
+import pytest
+
 from muybridge_docs.docstrings import end_sentences, shorten_signature, show_examples, with_examples
+from muybridge_docs.public_names import MODULES
 
 APP: Any = None
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_arguments_of_classes(name: str) -> None:
+    """A public class that lists its arguments lists every one, so that editors show it."""
+    for kind in {one for one in vars(import_module(name)).values() if inspect.isclass(one)}:
+        told = (kind.__dict__.get("__doc__") or "").partition("Args:\n")[2]
+        if not told or not attrs.has(kind) or not kind.__module__.startswith("muybridge"):
+            continue
+        listed = set(re.findall(r"^ +(\w+):", told, re.MULTILINE))
+        own = [field.name for field in attrs.fields(kind) if field.init and not field.inherited]
+        lacking = {field for field in own if not field.startswith("_")} - listed
+        assert not lacking, (
+            f"explain {lacking} in the docstring of {kind.__module__}.{kind.__name__}"
+        )
 
 
 def test_an_example_becomes_code() -> None:

@@ -13,7 +13,8 @@ from benchmarks.__main__ import BENCHMARKS
 
 from muybridge.cli.batch_reports import ENDINGS
 from muybridge.cli.commands import muybridge
-from muybridge.cli.exit_codes import DONE, INVALID, MEANINGS
+from muybridge.cli.errors import EXIT_CODES
+from muybridge.cli.exit_codes import DEFECT, DONE, INVALID, MEANINGS
 from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.comparison import comparisons
 from muybridge_docs.delivery_tables import COLUMNS, word
@@ -209,6 +210,32 @@ def listed(word: str, accepted: str) -> str:
     """Return the codes that say that a paid request was *accepted*, in words."""
     *others, last = [str(int(code)) for code in MEANINGS if code.accepted == accepted]
     return f"{', '.join(others)} {word} {last}"
+
+
+def test_exit_codes_that_no_restart_repairs() -> None:
+    """The unit for systemd restarts a worker only if that can help, or after a bug."""
+    page = (DOCS / "many-machines.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^RestartPreventExitStatus=(.*)$", page, re.MULTILINE)
+    ends = [code for code in MEANINGS if code not in (DONE, DEFECT)]
+    for_good = [str(int(code)) for code in ends if code.accepted != "yes"]
+    assert told.split() == for_good, "correct RestartPreventExitStatus in docs/many-machines.md"
+
+
+def test_exit_codes_of_errors_on_pages() -> None:
+    """A page that states the exit code of an error states the one that the command has."""
+    stated = [
+        (page.name, name, int(code))
+        for page in PAGES
+        for name, code in re.findall(
+            r"`(\w+)`,? \(?exit code (\d+)", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(stated) >= 2
+    for page, name, code in stated:
+        kinds = {kind.__name__: kind for kind in EXIT_CODES}
+        error = kinds.get(name) or getattr(import_module("muybridge"), name)
+        expected = next(EXIT_CODES[kind] for kind in error.__mro__ if kind in EXIT_CODES)
+        assert code == expected, f"{name} exits with {int(expected)}: correct docs/{page}"
 
 
 def test_exit_codes_of_batches() -> None:

@@ -282,7 +282,7 @@ _ALL = (
     ),
     Group(
         "postgres",
-        ("muybridge.purchases.connecting", "muybridge.purchases.postgres"),
+        ("muybridge.purchases.postgres_connections", "muybridge.purchases.postgres"),
         (
             "tests/batch/test_connections.py",
             "tests/batch/test_prepared_statements.py",

@@ -285,6 +285,11 @@ RECORDS: dict[str, list[bytes]] = {
         b'{"id": "task-1", "status": null}',
         b'{"id": "task-1"}',
         b'{"id": "task-10", "status": "completed"}',
+        (
+            b'{"id": "task-1", "status": "completed", "object": "video", "created": 1760000000, '
+            b'"model": "vidsb_2_0_pro", "video_url": "https://cdn.example.net/b.mp4", '
+            b'"actualDuration": 4.5, "totalTokens": 4500}'
+        ),
     ],
     "delete_asset": [
         b'{"code": "0", "msg": "ok", "data": null}',

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -15,6 +16,8 @@ from jsonschema import Draft202012Validator
 from every_event import sample
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.records.convert import wire_names
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
 
 from .files import make
@@ -151,6 +154,28 @@ def test_every_event_can_be_told(kind: type[Event]) -> None:
         )
         advice = f"add {kind.__name__} to $defs/event of tests/vectors/data/schema/{name}.json"
         assert validator.is_valid(told), advice
+
+
+def outcomes_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield each outcome of the vectors within *value*."""
+    if isinstance(value, dict):
+        told = cast("dict[str, Any]", value)
+        if "type" in told:
+            yield told
+        for inner in told.values():
+            yield from outcomes_in(inner)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from outcomes_in(inner)
+
+
+@pytest.mark.parametrize("kind", [Task, Result])
+def test_every_field_of_a_record(kind: type[Task | Result]) -> None:
+    """Some reply of the vectors has each field of the service's records, so that ports read it."""
+    told = outcomes_in([FILES["replies"]["cases"], FILES["operations"]["cases"]])
+    found = {name for outcome in told if outcome["type"] == kind.__name__ for name in outcome}
+    lacking = wire_names(kind).keys() - found
+    assert not lacking, f"add a reply with {lacking} to tests/vectors/scripts.py"
 
 
 def test_every_family_and_every_field() -> None:

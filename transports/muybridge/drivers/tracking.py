@@ -22,10 +22,9 @@ from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,
     Event,
+    FailureEvent,
     Polled,
-    ServiceSilent,
     Submitted,
-    WillRetry,
 )
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import (
@@ -279,7 +278,7 @@ class Tracker(SilentTracker):
             self._status = event.result.status
         if isinstance(event, Ambiguous):
             self._ambiguous = True
-        if isinstance(event, WillRetry | ServiceSilent | Ambiguous):
+        if isinstance(event, FailureEvent):
             return attrs.evolve(event, call=self._info, cause=self._cause())
         return attrs.evolve(event, call=self._info)
 

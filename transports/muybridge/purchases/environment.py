@@ -29,7 +29,7 @@ def place_in_commands(place: str) -> str:
     if "://" not in place:
         return "" if os.path.realpath(usual) == place else place
     if "://" in usual:
-        from muybridge.purchases.connecting import named
+        from muybridge.purchases.postgres_connections import named
 
         usual = named(usual)
     return "" if usual == place else "URL"

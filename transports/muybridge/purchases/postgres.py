@@ -25,9 +25,16 @@ try:
 except ImportError as _missing:
     raise missing_extra("muybridge.purchases", "psycopg", "postgres") from _missing
 
-from muybridge.purchases.connecting import LIMITS, Connection, Silent, connect, is_away, named
 from muybridge.purchases.errors import StoreAway, StoreUnusable
 from muybridge.purchases.port import Conflict, Mark
+from muybridge.purchases.postgres_connections import (
+    LIMITS,
+    Connection,
+    Silent,
+    connect,
+    is_away,
+    named,
+)
 from muybridge.purchases.steps import REPLACED
 from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows

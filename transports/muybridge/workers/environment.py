@@ -60,7 +60,7 @@ class WorkerSettings:
         Raises:
             LocalError: One of them is not valid, or needs a package that is not installed.
         """
-        from muybridge.purchases.connecting import named
+        from muybridge.purchases.postgres_connections import named
 
         with _about("MUYBRIDGE_STORE"):
             named(self.store)
