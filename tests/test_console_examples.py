@@ -28,7 +28,6 @@ DATABASE = "postgresql://db.internal/studio"
 """What pages call a database."""
 
 ELSEWHERE = {
-    "muybridge demo": "tests/cli/test_demo.py",
     "muybridge serve --speed 20": "tests/cli/test_demo.py",
     'muybridge run imgb --model imgb-2 --prompt "A horse" --timeout 1 -o horse.png': (
         "tests/cli/test_exit_codes.py"

@@ -162,7 +162,7 @@ def test_a_change_of_what_a_page_shows(tmp_path: Path, table: str, column: str) 
         bought(found, 1, LOST)
     batch.write_sheet(out)
     page = out / "sheet" / "1.html"
-    with closing(sqlite3.connect(out / "journal" / "store.sqlite3")) as db, db:
+    with closing(sqlite3.connect(out / "state" / "store.sqlite3")) as db, db:
         db.execute(f"UPDATE {table} SET {column} = {CHANGED[table][column]} WHERE number = 1")  # noqa: S608  ours
     batch.write_sheet(out)
     written = text(page)
