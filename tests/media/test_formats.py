@@ -8,7 +8,9 @@ import pytest
 
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.media.formats import BMP, FORMATS, PDF, USUAL, Format, format_of
+from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.rules.media import Each
 from muybridge_protocol.rules.media_conditions import Formats
 
@@ -25,6 +27,16 @@ def test_each_mark_is_recognized(form: Format) -> None:
     """Whatever begins with a mark of a format, or has one of its brands, is of that format."""
     for beginning in beginnings(form):
         assert format_of(beginning) is form
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_what_can_be_sent_is_read(form: Format) -> None:
+    """The headers of each format that has a media type are read, so that rules can be checked."""
+    for beginning in beginnings(form) if form.content_type else ():
+        facts = inspect_media(Fragments.of(beginning))
+        assert facts.missing != "its headers are not read here", (
+            f"give {form.name} a reader: _READERS in media/inspect.py"
+        )
 
 
 def test_suffixes_and_types_are_of_one_format() -> None:
