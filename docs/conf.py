@@ -49,6 +49,7 @@ nitpick_ignore = [
     ("py:class", "Source"),
     ("py:class", "OpenStream"),
     ("py:class", "Parts"),
+    ("py:class", "muybridge.base_client.Parts"),
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.items.batch.Batch"),
     ("py:class", "muybridge.batch.items.reading.CheckedItem"),

@@ -42,7 +42,7 @@ class Member(Generic[S]):
 
     step: S | None
     alone: frozenset[Hashable] = frozenset()
-    arrived: float = attrs.field(factory=time.monotonic)
+    arrived: float = attrs.field()
     is_uncertain: bool = False
     """Whether an earlier transaction with it may have been committed."""
     is_settled: bool = False
@@ -58,6 +58,10 @@ class Member(Generic[S]):
     has_led: bool = False
     is_gone: bool = False
     """Whether its thread was interrupted."""
+
+    @arrived.default
+    def _now(self) -> float:
+        return time.monotonic()  # looked up now: a simulated world has a clock of its own
 
 
 class Lists(Generic[S]):
