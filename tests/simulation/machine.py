@@ -83,6 +83,8 @@ class Machine:
                 (time, "sleep", self._sleep),
                 (secrets, "token_bytes", lambda size=32: chances.randbytes(size)),
                 (secrets, "token_hex", lambda size=32: chances.randbytes(size).hex()),
+                (secrets, "randbelow", chances.randrange),
+                (secrets, "randbits", chances.getrandbits),
                 (sqlite3, "connect", self._connect),
                 (fcntl, "flock", self._flock),
                 (os, "urandom", chances.randbytes),
