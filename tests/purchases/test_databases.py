@@ -64,9 +64,9 @@ def test_a_connection_that_ends_in_a_transaction(
             end_connections(postgres)
             yield rows
 
-    def ending(db: Any) -> Any:
+    def ending(db: Any) -> None:
         end_connections(postgres)
-        return end(db)
+        end(db)
 
     if moment == "within":
         database.transaction = broken

@@ -134,18 +134,16 @@ class PostgresDatabase:
         patience = max(_LEAST, PATIENCE - waited)
         with self._telling(), self._writing.begun(_BEGIN, patience) as db:
             rows = PostgresRows(db, self._texts)
-            with db.queueing():
-                yield rows
-                rows.is_ending = True
-                db.ends = max(db.ends, time.monotonic() + _ENDS)
-                ending = self.end(db)
-            # A transaction that has failed answers with ROLLBACK, which is not an error.
-            if ending.statusmessage != "COMMIT":
-                raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
+            yield rows
+            rows.is_ending = True
+            db.ends = max(db.ends, time.monotonic() + _ENDS)
+            self.end(db)
 
-    def end(self, db: Connection) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Commit the transaction of a connection. It has been when its queue is empty."""
-        return db.execute("COMMIT", prepare=False)
+    def end(self, db: Connection) -> None:
+        """Commit the transaction of a connection."""
+        # A transaction that has failed answers with ROLLBACK, which is not an error.
+        if db.execute("COMMIT", prepare=False).statusmessage != "COMMIT":
+            raise StoreUnusable(f"{self._place}: the transaction failed. Nothing is sent.")
 
     @contextmanager
     def reading(self) -> Generator[PostgresRows]:
@@ -212,10 +210,7 @@ class PostgresRows:
 
     def change(self, statement: str, **values: Any) -> int:
         """Execute a statement, and return how many rows it has changed."""
-        done = self._db.execute(self._texts.of(statement).encode(), values)
-        if self._db.queue is not None:
-            self._db.queue.sync()
-        return done.rowcount
+        return self._db.execute(self._texts.of(statement).encode(), values).rowcount
 
     def run_each(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
         """Execute a statement with one set of values after the other."""
@@ -290,8 +285,6 @@ class _Place:
 
 def _undo(db: Connection) -> None:
     """End a transaction without a change, if it goes on. If that fails, close the connection."""
-    if not db.closed and db.info.pipeline_status is not psycopg.pq.PipelineStatus.OFF:
-        db.close()  # who was interrupted has left responses in it
     if db.closed or db.info.transaction_status is psycopg.pq.TransactionStatus.IDLE:
         return
     db.ends = time.monotonic() + _ENDS

@@ -127,8 +127,6 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """When it waits no more, by the monotonic clock."""
     is_direct: bool = False
     """Whether the server itself is at the other end, and no pooler."""
-    queue: psycopg.Pipeline | None = None
-    """The statements of `queueing`."""
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
         """Wait as psycopg does, but not for ever; then close the connection and raise."""
@@ -140,28 +138,6 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         except Silent:
             self.close()
             raise
-
-    @contextmanager
-    def queueing(self) -> Generator[None, None, None]:
-        """Send the statements of the block without waiting for the response to each.
-
-        Only who reads rows waits, and the end of the block. So a statement's error may be raised by
-        a later one, or by the end. The server executes nothing after it.
-        """
-        failure: BaseException | None = None
-        try:
-            with self.pipeline() as self.queue:
-                try:
-                    yield
-                except BaseException as error:  # noqa: BLE001  it is raised below
-                    failure = error
-        except psycopg.Error:
-            if failure is None:
-                raise
-        finally:
-            self.queue = None
-        if failure is not None:  # psycopg would log what fails after it
-            raise failure
 
     @contextmanager
     def waiting(self) -> Generator[None, None, None]:
