@@ -169,11 +169,16 @@ class ModelDatabase:
 
     def __init__(self, server: Server, process: Process | None = None) -> None:
         self._server = server
+        self._process = process
         self._owner = secrets.token_hex(8)
         self._texts = Texts(_WORDS)
         self._open: list[ModelRows] = []
         if process is not None:
             process.on_death.append(self._die)
+
+    def another(self) -> ModelDatabase:
+        """Return the same database for another owner."""
+        return ModelDatabase(self._server, self._process)
 
     def exists(self) -> bool:
         """Whether there are tables."""

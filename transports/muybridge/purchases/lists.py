@@ -31,6 +31,10 @@ LONGEST: Final = 50
 """Most members of a list."""
 
 
+def _now() -> float:
+    return time.monotonic()  # looked up now: a simulated world has a clock of its own
+
+
 @attrs.define(eq=False)
 class Member(Generic[S]):
     """One step of a list.
@@ -42,7 +46,7 @@ class Member(Generic[S]):
 
     step: S | None
     alone: frozenset[Hashable] = frozenset()
-    arrived: float = attrs.field()
+    arrived: float = attrs.field(factory=_now)
     is_uncertain: bool = False
     """Whether an earlier transaction with it may have been committed."""
     is_settled: bool = False
@@ -58,10 +62,6 @@ class Member(Generic[S]):
     has_led: bool = False
     is_gone: bool = False
     """Whether its thread was interrupted."""
-
-    @arrived.default
-    def _now(self) -> float:
-        return time.monotonic()  # looked up now: a simulated world has a clock of its own
 
 
 class Lists(Generic[S]):
