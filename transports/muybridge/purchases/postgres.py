@@ -41,8 +41,7 @@ WORDS: Final[Mapping[str, str]] = {
     "for_share": "FOR SHARE",
     "skip_locked": "FOR UPDATE SKIP LOCKED",
 }
-PARTS: Final = 64
-"""So many that few of ten processes share one, which would wait for each other's commits."""
+PARTS: Final = 8
 PATIENCE: Final = 24.0
 """Seconds for a transaction, from the wait for its turn to its COMMIT."""
 _LEAST: Final = 2.0
