@@ -49,8 +49,7 @@ WORDS: Final[Mapping[str, str]] = {
     "for_share": "FOR SHARE",
     "skip_locked": "FOR UPDATE SKIP LOCKED",
 }
-PARTS: Final = 64
-"""So many that few of ten processes share one, which would wait for each other's commits."""
+PARTS: Final = 8
 PATIENCE: Final = 24.0
 """Seconds for a transaction, from the wait for its turn to its COMMIT."""
 _LEAST: Final = 2.0
@@ -68,7 +67,7 @@ _TABLE: Final = (
 _SETTINGS: Final = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in LIMITS.items())
 _BEGIN: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED{_SETTINGS}".encode()
 _BEGIN_READING: Final = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_SETTINGS}".encode()
-_HOLD: Final = "SELECT pg_advisory_xact_lock{how}(hashtextextended(%(tag)s, 1836413296))"
+_HOLD: Final = "pg_advisory_xact_lock{how}(hashtextextended(%(tag{n})s, 1836413296))"
 _CONFLICTS: Final = (
     psycopg.errors.UniqueViolation,
     psycopg.errors.DeadlockDetected,
@@ -214,10 +213,14 @@ class PostgresRows:
 
     def run_each(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
         """Execute a statement with one set of values after the other."""
+        text = self._texts.of(statement).encode()
         with self._db.cursor() as cursor:
             left = iter(values)
             while some := list(islice(left, _AT_ONCE)):  # there may be millions
-                cursor.executemany(self._texts.of(statement).encode(), some)
+                if len(some) == 1:
+                    cursor.execute(text, some[0])  # which costs less
+                else:
+                    cursor.executemany(text, some)
 
     def hold(self, tags: Sequence[str], *, shared: Sequence[str] = ()) -> None:
         """Wait until nobody else holds *tags*, and hold them until the transaction ends.
@@ -225,8 +228,11 @@ class PostgresRows:
         The server serves those that wait in turn, unlike those that wait for rows.
         """
         ways = {**dict.fromkeys(shared, "_shared"), **dict.fromkeys(tags, "")}
-        for tag in sorted(ways):
-            self._db.execute(_HOLD.format(how=ways[tag]).encode(), {"tag": tag})
+        if ways:
+            in_order = sorted(ways)
+            locks = (_HOLD.format(how=ways[tag], n=n) for n, tag in enumerate(in_order))
+            values = {f"tag{n}": tag for n, tag in enumerate(in_order)}
+            self._db.execute(f"SELECT {', '.join(locks)}".encode(), values)
 
 
 class _Place:

@@ -511,7 +511,6 @@ class Transaction:
                 concerned.append([])
             else:
                 concerned.append([(it, tag) for it, tag in found if tag is not None])
-        sums.alone |= held
         limits = {tag for those in concerned for _, tag in those}
         limited.difference_update(tags)
         limited.update(limits)
@@ -527,7 +526,6 @@ class Transaction:
                 continue
             counting = tuple(it.label_of(tag) for it, tag in those if it.since is not None)
             if counting:
-                sums.alone.update(counting)
                 one.result = attrs.evolve(purchase, budgets=counting)
                 self._update(purchase, one.result)
             sums.count(None, one.result)
@@ -596,8 +594,6 @@ class _Sums:
     """
 
     def __init__(self, rows: Rows, part: int) -> None:
-        self.alone: set[str] = set()
-        """The tags under which nobody else arms: without parts, a budget's sums are read faster."""
         self._rows = rows
         self._part = part
         self._added: dict[tuple[str, int], Sums] = {}
@@ -637,12 +633,7 @@ class _Sums:
                 "INSERT INTO muybridge_spent (tag, day, part, sums) "
                 "VALUES (:tag, :day, :part, :sums) ON CONFLICT DO NOTHING",
                 [
-                    {
-                        "tag": tag,
-                        "day": day,
-                        "part": self._part_of(tag),
-                        "sums": written_sums(NOTHING),
-                    }
+                    {"tag": tag, "day": day, "part": self._part, "sums": written_sums(NOTHING)}
                     for tag, day in missing
                 ],
             )
@@ -654,26 +645,21 @@ class _Sums:
                 {
                     "tag": tag,
                     "day": day,
-                    "part": self._part_of(tag),
+                    "part": self._part,
                     "sums": written_sums(read_sums([before[tag, day], written_sums(more)])),
                 }
                 for (tag, day), more in added.items()
             ],
         )
 
-    def _part_of(self, tag: str) -> int:
-        return 0 if tag in self.alone else self._part
-
     def _locked(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
         values: dict[str, Any] = {}
         for n, (tag, day) in enumerate(wanted):
-            values |= {f"tag{n}": tag, f"day{n}": day, f"part{n}": self._part_of(tag)}
-        where = " OR ".join(
-            f"tag = :tag{n} AND day = :day{n} AND part = :part{n}" for n in range(len(wanted))
-        )
+            values |= {f"tag{n}": tag, f"day{n}": day}
+        where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(wanted)))
         found = self._rows.run(
-            f"SELECT tag, day, sums FROM muybridge_spent WHERE {where} "
-            "ORDER BY tag, day {for_update}", **values,
+            f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
+            "ORDER BY tag, day {for_update}", part=self._part, **values,
         )  # fmt: skip
         return {(str(tag), int(day)): str(sums) for tag, day, sums in found}
 
