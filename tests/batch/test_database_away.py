@@ -80,6 +80,7 @@ def test_the_network_swallows_everything(
 ) -> None:
     """A worker does not wait for ever for a database that has fallen silent."""
     monkeypatch.setattr(*moments.constant("silence of a database"), 0.5)
+    monkeypatch.setattr(*moments.constant("patience with a database"), 2.0)
     submit(server, shared, 4)
     with Relay(str(shared.store)) as relay:
         server.on_create = at_create(2, relay.swallow)

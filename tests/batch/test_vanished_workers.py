@@ -76,9 +76,11 @@ def test_a_machine_that_vanishes_holds_nobody_up(
     with Relay(str(shared.store)) as relay:
         relay.rewrite = once_it_locks(locked, relay.swallow)
         behind = SharedBatch(relay.address, shared.name)
-        monkeypatch.setattr(*moments.constant("silence of a database"), 0.3)
-        with pytest.raises(StoreUnusable):
-            work(server, behind, out=tmp_path / "gone", lease=2, patience=0)
+        with monkeypatch.context() as gone:
+            gone.setattr(*moments.constant("silence of a database"), 0.3)
+            gone.setattr(*moments.constant("patience with a database"), 2.0)
+            with pytest.raises(StoreUnusable):
+                work(server, behind, out=tmp_path / "gone", lease=2, patience=0)
         assert server.posts == 0
         monkeypatch.setattr(*moments.constant("silence of a database"), 5.0)
         report = work(server, shared, lease=2, patience=5)

@@ -12,7 +12,18 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Never, NoReturn, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    Literal,
+    NamedTuple,
+    Never,
+    NoReturn,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import attrs
 
@@ -67,11 +78,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@attrs.frozen(eq=False, repr=False)
-class Parts:
+class Parts(NamedTuple):
     """What a client works with, for code that works as the client does, such as batches.
 
-    Args:
+    Attributes:
         calls: Begins operations.
         driver: Drives them.
         named_books: Returns what books requests that need a store.
