@@ -10,13 +10,13 @@ from muybridge.cli.help_page import HelpPage
 class HelpContext(click.Context):
     """The context of a command whose help fits into the terminal."""
 
-    formatter_class = HelpPage
+    formatter_class: type[click.HelpFormatter] = HelpPage
 
 
 class HelpGroup(click.Group):
     """A group whose commands show their help as it does."""
 
-    context_class = HelpContext
+    context_class: type[click.Context] = HelpContext
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

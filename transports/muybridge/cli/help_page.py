@@ -40,7 +40,7 @@ class HelpPage(click.HelpFormatter):
             import shutil
 
             columns = shutil.get_terminal_size().columns
-            self.width = max(min(self.width, columns - _MARGIN), _NARROWEST)
+            self.width: int = max(min(self.width, columns - _MARGIN), _NARROWEST)
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write how the command is called."""
