@@ -77,7 +77,7 @@ def opened(
         source: Its items, or None for those that it has.
         out: Its folder.
         settings: How it is run.
-        given: The store that it is given, opened for this run alone, or None.
+        given: The store that it is given, opened for this run alone, or None. Close it, too.
     """
     if settings.concurrency < 1:
         raise ValueError(f"concurrency must be at least 1 (got {settings.concurrency})")
@@ -96,11 +96,7 @@ def opened(
             if source is None
             else reading.enter_context(checked_items(source, service.gave_out))
         )
-        with ExitStack() as failing:
-            if given is not None:
-                failing.enter_context(given)
-            batch = _open_batch(service, items, folder, settings, given)
-            failing.pop_all()
+        batch = _open_batch(service, items, folder, settings, given)
         ended: list[Run] = []
         stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)

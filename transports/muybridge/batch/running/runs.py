@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -202,18 +202,17 @@ async def _run(
         books = parts.named_books()
     driver.runtime.now()  # raises where the client cannot be used, before there is a batch
     given = None if settings.local else _own_store(store, books)
-    with opened(client.service, source, out, settings, given) as run:
-        own = books_of(run.batch, driver.books, driver.credentials, local=settings.local)
-        driver = attrs.evolve(driver, books=own)
-        if settings.sidecar:
-            with suppress(Stopped):  # from a hook, whose error is raised at the end
-                await catch_up(run, driver.runtime)
-        await Scheduler(parts.calls, driver, run).work()
-    await driver.runtime.checkpoint()
-    # A place does not say who uses it, and how, so the report is read from the same store.
-    report = closing_report(out, store=given)
-    if given is not None:
-        given.close()
+    with given or nullcontext():
+        with opened(client.service, source, out, settings, given) as run:
+            own = books_of(run.batch, driver.books, driver.credentials, local=settings.local)
+            driver = attrs.evolve(driver, books=own)
+            if settings.sidecar:
+                with suppress(Stopped):  # from a hook, whose error is raised at the end
+                    await catch_up(run, driver.runtime)
+            await Scheduler(parts.calls, driver, run).work()
+        await driver.runtime.checkpoint()
+        # A place does not say who uses it, and how, so the report is read from the same store.
+        report = closing_report(out, store=given)
     queued = report.counts.get(Stage.QUEUED, 0)
     stopped = run.stopped or run.store_failed
     if not stopped and run.at_limit and queued:
