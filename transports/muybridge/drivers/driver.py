@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
-Withhold = Callable[[HttpRequest], TransportFailure | None]
 """Returns why a request must not be sent any more, or None."""
 Stream = AbstractAsyncContextManager[AsyncStreamedResponse]
 
@@ -136,7 +135,7 @@ class Driver:
         deadline: float,
         read: Callable[[Stream], Coroutine[Any, Any, T]],
         booking: Booking | None = None,
-        withhold: Withhold | None = None,
+        announce: Callable[[HttpRequest], None] | None = None,
         conclude: Conclude[T] | None = None,
     ) -> HttpResponse | T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
@@ -148,15 +147,15 @@ class Driver:
             deadline: When to give up, on the runtime's clock.
             read: Enters the exchange and reads the response.
             booking: Books it in the store, or None.
-            withhold: Called last before the request is sent, or None.
+            announce: Called last before the request is sent, or None.
             conclude: Takes the end of a shielded exchange that goes on although the caller's
                 coroutine was closed, or None. The key is not redacted.
         """
         if booking is not None and (withheld := await booking.arm(deadline)) is not None:
             return withheld
         try:
-            if withhold is not None and (withheld := withhold(request)) is not None:
-                return withheld
+            if announce is not None:
+                announce(request)
             # The last look at the clock, because listeners may have taken their time.
             if booking is not None and (withheld := booking.withheld()) is not None:
                 return withheld
