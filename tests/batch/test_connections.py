@@ -73,25 +73,6 @@ def test_a_slow_server_is_waited_for(postgres: Postgres) -> None:
         assert db.execute(_LONGER).fetchone() is not None
 
 
-@pytest.mark.usefixtures("impatient")
-def test_some_statements_may_take_long(postgres: Postgres) -> None:
-    """Only the statements of the block may: the next one is given up as usual."""
-    with connecting.connect(postgres.url) as db:
-        with db.waiting(), db.waiting():
-            db.execute(_LONGER)
-        with pytest.raises(psycopg.OperationalError, match="no response"):
-            db.execute(_LONGER)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_patience_ends_with_an_error(postgres: Postgres) -> None:
-    """A statement that fails within the block leaves the connection as impatient as before."""
-    with connecting.connect(postgres.url) as db:
-        with pytest.raises(psycopg.errors.DivisionByZero), db.waiting():
-            db.execute("SELECT 1 / 0")
-        assert not db.patient
-
-
 def test_a_statement_is_prepared_when_it_comes_back(postgres: Postgres) -> None:
     """The server keeps it from the sixth time on: what is executed once is not worth it."""
     kept: list[Any] = []

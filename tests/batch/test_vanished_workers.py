@@ -112,7 +112,7 @@ def test_a_worker_whose_transaction_was_ended_goes_on(
 
 
 def test_no_lock_outlives_a_guess(postgres: Postgres) -> None:
-    """What is set when we are connected, and within a long step, is what the pages say."""
+    """What is set when we are connected is what the pages say."""
     names = (*connecting.LIMITS, "tcp_keepalives_idle", "tcp_user_timeout")
     with connecting.connect(postgres.url) as db:
         (sources,) = zip(
@@ -123,7 +123,4 @@ def test_no_lock_outlives_a_guess(postgres: Postgres) -> None:
         )
         assert sources == ("session",) * len(names)
         show = "SELECT current_setting('lock_timeout')"
-        with db.changing():
-            assert db.execute(show).fetchone() == ("10s",)
-        with db.waiting(), db.changing():
-            assert db.execute(show).fetchone() == ("0",), "others may rightly take long"
+        assert db.execute(show).fetchone() == ("10s",)

@@ -33,13 +33,13 @@ from muybridge.purchases.postgres_connections import (
     Silent,
     connect,
     is_away,
+    message_of,
     named,
 )
 from muybridge.purchases.steps import REPLACED
 from muybridge.purchases.turns import Turns
 from muybridge.purchases.words import Texts, has_rows
 from muybridge.signals import genuine
-from muybridge_protocol.records.json import readable
 
 WORDS: Final[Mapping[str, str]] = {
     "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
@@ -184,8 +184,8 @@ class PostgresDatabase:
         except psycopg.Error as error:
             kind = StoreAway if is_away(error) else StoreUnusable
             raise kind(
-                f"{self._place}: {_said(error)}. Nothing is sent. Make the database reachable and "
-                "writable."
+                f"{self._place}: {message_of(error)}. Nothing is sent. Make the database reachable "
+                "and writable."
             ) from error
 
 
@@ -298,11 +298,6 @@ def _undo(db: Connection) -> None:
         db.execute("ROLLBACK", prepare=False)
     except psycopg.Error:
         db.close()
-
-
-def _said(error: psycopg.Error) -> str:
-    lines = (" ".join(line.split()) for line in str(error).strip().splitlines())
-    return readable("; ".join(lines), 500).rstrip(".?!")
 
 
 _DATABASES: Final[WeakSet[PostgresDatabase]] = WeakSet()

@@ -121,8 +121,6 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     would hold the response to a paid request in memory, where a kill loses its id.
     """
 
-    patient: bool = False
-    """Whether it waits as long as it takes."""
     ends: float = math.inf
     """When it waits no more, by the monotonic clock."""
     is_direct: bool = False
@@ -130,49 +128,12 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
         """Wait as psycopg does, but not for ever; then close the connection and raise."""
-        if self.patient:
-            return super().wait(gen, *rest, **more)
         seconds = min(SILENCE, self.ends - time.monotonic())
         try:
             return super().wait(_within(gen, seconds), *rest, **more)
         except Silent:
             self.close()
             raise
-
-    @contextmanager
-    def waiting(self) -> Generator[None, None, None]:
-        """Wait for the statements of the block as long as they take."""
-        before, self.patient = self.patient, True
-        try:
-            yield
-        finally:
-            self.patient = before
-
-    @contextmanager
-    def changing(self) -> Generator[None, None, None]:
-        """Make the block a transaction, unless it is in one.
-
-        Its commit is durable. If this machine vanishes meanwhile, the server soon ends it, so that
-        no other worker waits for its locks.
-        """
-        if self.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
-            yield
-            return
-        with self.transaction():
-            if not self.is_direct:
-                self.execute(_settings("SET LOCAL", LIMITS))
-            if self.patient:  # others may rightly hold their locks for as long
-                self.execute("SET LOCAL lock_timeout = 0")
-            yield
-
-    @contextmanager
-    def change(self) -> Generator[None, None, None]:
-        """Make the one statement of the block a change of its own, as durable and as limited."""
-        if self.is_direct:
-            yield
-            return
-        with self.changing():
-            yield
 
 
 def _within(steps: Any, seconds: float) -> Generator[Any, Any, Any]:
@@ -213,8 +174,8 @@ def telling(name: str, after: Silent | None = None) -> Generator[None, None, Non
         then = "" if away else ", then run again"  # a worker waits for one that is away
         before = "" if after is None else f"{after}, and a new connection failed: "
         raise kind(
-            f"{name}: {before}{_said(error)}. Nothing more is sent. Make the database reachable "
-            f"and writable{then}."
+            f"{name}: {before}{message_of(error)}. Nothing more is sent. Make the database "
+            f"reachable and writable{then}."
         ) from error
 
 
@@ -268,6 +229,7 @@ def _parts(url: str) -> dict[str, Any]:
     return parts
 
 
-def _said(error: psycopg.Error) -> str:
+def message_of(error: psycopg.Error) -> str:
+    """Return what the database says, in one line of bounded length."""
     lines = (" ".join(line.split()) for line in str(error).strip().splitlines())
     return readable("; ".join(lines), 500).rstrip(".?!")
