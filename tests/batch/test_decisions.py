@@ -355,7 +355,7 @@ class Interleaved(SqliteDatabase):
 
 @pytest.mark.parametrize("decide_again", [batch.retry, batch.abandon], ids=["retry", "abandon"])
 def test_two_people_decide_at_once(decide_again: Callable[..., object], tmp_path: Path) -> None:
-    """Whoever is second reads what the item is by now, and nothing is changed again."""
+    """The second person is told the item's new state, and nothing is changed again."""
     found = begun(tmp_path)
     if decide_again is batch.retry:
         bought(found, 1, Outcome(state=Bought.RELEASED, leads_to=Stage.REFUSED, reason="no"))

@@ -86,7 +86,7 @@ def test_a_worker_whose_leases_run_out_at_once_ends_all_the_same(
 def test_a_run_that_is_declared_dead_says_how_to_resume(
     run: Run, server: BillingServer, postgres: Postgres
 ) -> None:
-    """Whoever was paused for longer than a lease sends nothing more, and loses nothing."""
+    """A run that was paused for longer than its lease sends nothing more, and loses nothing."""
     place = postgres.fresh()
 
     def bury(_: str) -> None:

@@ -39,7 +39,7 @@ def test_each_purchase_has_them(
 def test_a_worker_has_those_of_its_client(
     server: BillingServer, work: Work, shared: SharedBatch
 ) -> None:
-    """Whoever sends an item gives it the tags."""
+    """An item has the tags of the run that sends it."""
     submit(server, shared, 2)
     assert work(server, shared).done
     tags = [one.tags for one in purchases_at(str(shared.store))]

@@ -269,7 +269,7 @@ def test_a_worker_that_was_given_an_open_store_goes_on_as_another_owner(
 def test_a_process_goes_on_after_a_run_of_it_was_declared_dead(
     server: BillingServer, postgres: Postgres, tmp_path: Path
 ) -> None:
-    """Whoever declares a run dead that has a client's store ends that run, and not the client."""
+    """If a run that uses a client's store is declared dead, only the run ends, not the client."""
     url = postgres.fresh()
 
     def declare(_: str) -> None:

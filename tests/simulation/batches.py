@@ -7,8 +7,8 @@ is ambiguous, and starts the next one. After some runs of each the faults stop, 
 to settle everything that no person has to decide about.
 
 In some worlds the batch is on a server, and the operators are workers on machines of their own. No
-machine sees another one's processes: whoever stands still for longer than a lease, or is killed, is
-declared dead, and the others take over.
+machine sees another one's processes. A worker that is killed, or paused for longer than its lease,
+is declared dead, and the others take over.
 
 The judges know three things: what the service has accepted, what the processes had read when they
 were killed, and what the users were told. They compare these with the store and the files that
