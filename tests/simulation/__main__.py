@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> int:
         faults = [one for one in search.part(number, of) if options.plant in (None, one.name)]
         return look(faults, options.within, keep=options.keep)
     if options.replay:
-        return replay(number, of)
+        return replay(number, of, keep=options.keep)
     if options.plant:
         fault = next(fault for fault in FAULTS if fault.name == options.plant)
         with fault.planted():
@@ -144,19 +144,20 @@ def look(faults: Sequence[Fault], within: int, *, keep: bool) -> int:
     return 1 if missed else 0
 
 
-def replay(number: int, of: int) -> int:
-    """Replay the seeds that found the planted faults of one part."""
-    faults, findings, wrong = search.part(number, of), search.kept(), list[str]()
+def replay(number: int, of: int, *, keep: bool) -> int:
+    """Replay the worlds that found the planted faults of one part."""
+    faults, findings, missed = search.part(number, of), search.kept(), 0
     for fault in faults:
         finding = findings.get(fault.name)
-        said = (
-            f"{fault.name}: no seed is kept" if finding is None else search.replay(fault, finding)
-        )
-        if said is not None:
-            wrong.append(said)
-            print(said, flush=True)
-    print(f"{len(faults) - len(wrong)} of {len(faults)} planted faults were found")
-    return 1 if wrong else 0
+        now = finding and search.replay(fault, finding)
+        if now is None:
+            missed += 1
+            why = f"the plan of seed {finding['seed']} does not find it any more" if finding else ""
+            print(f"{fault.name}: {why or 'no seed is kept'}", flush=True)
+        elif keep:
+            search.keep(fault, now)
+    print(f"{len(faults) - missed} of {len(faults)} planted faults were found")
+    return 1 if missed else 0
 
 
 def _options() -> argparse.Namespace:
@@ -179,7 +180,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--search", action="store_true", help="look for the planted faults")
     parser.add_argument("--part", default="1/1", help="which part of them, such as 1/3")
     parser.add_argument("--within", type=int, default=search.WITHIN, help="in so many seeds")
-    parser.add_argument("--keep", action="store_true", help="write the seeds to found.json")
+    parser.add_argument("--keep", action="store_true", help="write found.json anew")
     parser.add_argument("--replay", action="store_true", help="replay the seeds in found.json")
     return parser.parse_args()
 

@@ -1,22 +1,23 @@
 """Look for seeds whose worlds find the planted faults, and replay those that did.
 
-`found.json` keeps the first seed for each fault, and who convicted. A replay runs it twice: with
-the fault in the product, a judge has to convict; without it, none may.
+`found.json` keeps for each fault the first seed whose plan leads to it, the chances that found it
+there (the seed of all that the plan leaves open), and who convicted. A replay runs that world
+twice: with the fault in the product, a judge has to convict; without it, none may.
 
 Every change to the product moves what happens in the world of a seed, but not what its plan is
-like: how many processes it has, and how often what strikes. Where a seed does not find its fault
+like: how many processes it has, and how often what strikes. Where a world does not find its fault
 any more, other chances of the same plan have to, which is much likelier than with any other plan.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Final, TypedDict
 
 import attrs
 
+from .judges import Verdict
 from .plan import Plan
 from .planted import FAULTS, Fault
 from .shrinking import convicted
@@ -34,6 +35,7 @@ class Finding(TypedDict):
 
     kind: str
     seed: int
+    chances: int
     judge: str
 
 
@@ -43,7 +45,7 @@ def search(fault: Fault, within: int = WITHIN) -> Finding | None:
         for seed in range(within):
             verdict = convicted(Plan.drawn(seed, fault.kind))
             if verdict is not None:
-                return {"kind": fault.kind, "seed": seed, "judge": verdict.judge}
+                return _finding(fault, seed, seed, verdict)
     return None
 
 
@@ -65,17 +67,22 @@ def keep(fault: Fault, finding: Finding) -> None:
     FOUND.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
 
 
-def replay(fault: Fault, finding: Finding) -> str | None:
-    """Return what is wrong with a finding, or None if it holds."""
+def replay(fault: Fault, finding: Finding) -> Finding | None:
+    """Return how the plan of a finding leads to its fault now, or None if it does not."""
     plan = Plan.drawn(finding["seed"], fault.kind)
-    others = (attrs.evolve(plan, seed=chances) for chances in range(NEAR))
-    if any(is_found(fault, one) for one in itertools.chain([plan], others)):
-        return None
-    return f"{fault.name}: the plan of seed {plan.seed} does not find it any more"
+    for chances in (finding["chances"], *range(NEAR)):
+        verdict = _verdict(fault, attrs.evolve(plan, seed=chances))
+        if verdict is not None:
+            return _finding(fault, plan.seed, chances, verdict)
+    return None
 
 
-def is_found(fault: Fault, plan: Plan) -> bool:
-    """Whether the world of a plan finds a fault, and finds nothing without it."""
+def _verdict(fault: Fault, plan: Plan) -> Verdict | None:
+    """Return how the world of a plan finds a fault, if it finds nothing without it."""
     with fault.planted():
         verdict = convicted(plan)
-    return verdict is not None and convicted(plan) is None
+    return verdict if verdict is not None and convicted(plan) is None else None
+
+
+def _finding(fault: Fault, seed: int, chances: int, verdict: Verdict) -> Finding:
+    return {"kind": fault.kind, "seed": seed, "chances": chances, "judge": verdict.judge}
