@@ -51,13 +51,16 @@ class Fault:
         return f"cut after operation {cut.number} ({cut.last!r}), {cut.state.title}: {wrong}"
 
 
-def cuts(operations: Iterable[Operation], model: Model, seed: int) -> Iterator[Cut]:
+def cuts(
+    operations: Iterable[Operation], model: Model, seed: int, stride: int = 1
+) -> Iterator[Cut]:
     """Yield every state after every operation, each once as long as nothing else has happened.
 
     Args:
         operations: A recording.
         model: What the disk promises.
         seed: Draws the random combinations.
+        stride: The power is cut after one operation in how many.
     """
     source = Random(seed)  # noqa: S311  combinations, not secrets
     disk, marks, seen = Disk(model), list[str](), set[bytes]()
@@ -70,6 +73,8 @@ def cuts(operations: Iterable[Operation], model: Model, seed: int) -> Iterator[C
         if isinstance(operation, Sync):
             accepted = [mark.split(" ")[1] for mark in marks if mark.startswith("accepted")]
             certain |= disk.least().certain(accepted)
+        if number % stride:
+            continue
         for state in disk.states(source):
             if state.digest not in seen:
                 seen.add(state.digest)
