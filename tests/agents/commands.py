@@ -30,9 +30,11 @@ class Started:
     env: dict[str, str]
 
 
-def served(relay: Relay, folder: Path, *words: str, **more: str) -> Started:
-    """Return how a server on *relay* is started. Its store, in *folder*, outlives it."""
-    variables = relay.environment(MUYBRIDGE_STORE=str(folder / "store.sqlite3"), **more)
+def served(
+    relay: Relay, folder: Path, *words: str, place: str | None = None, **more: str
+) -> Started:
+    """Return how a server on *relay* is started. Its store, in *folder* by default, outlives it."""
+    variables = relay.environment(MUYBRIDGE_STORE=place or str(folder / "store.sqlite3"), **more)
     return Started(
         os.environ.get(SERVER_PYTHON, sys.executable),
         [

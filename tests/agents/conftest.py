@@ -6,6 +6,10 @@ import pytest
 
 from agents.hosts import MODES
 from agents.relay import Relay
+from batch.fixtures import postgres
+from purchases.fixtures import place
+
+__all__ = ["place", "postgres"]
 
 
 @pytest.fixture

@@ -24,6 +24,14 @@ from muybridge.purchases import open_store
 
 MODES = ("legacy", "auto")
 """Hosts that are asked while a call waits, and hosts that get the question as its result."""
+HELLO: dict[str, Any] = {
+    "jsonrpc": "2.0", "id": 0, "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "wild", "version": "0"},
+    },
+}  # fmt: skip
+"""The first line of a host."""
 HORSE: dict[str, Any] = {"family": "imgb", "fields": {"model": "imgb-2", "prompt": "a horse"}}
 
 
@@ -52,16 +60,16 @@ class Person:
 
 @contextmanager
 def serving(
-    relay: Relay, folder: Path, *, key: str | None = None, **more: Any
+    relay: Relay, folder: Path, *, key: str | None = None, place: str | None = None, **more: Any
 ) -> Generator[Server[Any]]:
-    """Make a server in this process. Its store, in *folder*, outlives it."""
+    """Make a server in this process. Its store, in *folder* by default, outlives it."""
     given: dict[str, Any] = {
         "api_key": key or relay.service.api_key,
         "base_url": relay.url,
         "text_base_url": relay.url,
     }
     with (
-        open_store(folder / "store.sqlite3") as store,
+        open_store(place or folder / "store.sqlite3") as store,
         Client(**given, poll_interval=0.1, store=store) as client,
     ):
         _, credentials = read_service(
@@ -95,9 +103,11 @@ async def hosted(
             yield host
 
 
-def command(relay: Relay, folder: Path, *words: str, **more: str) -> StdioServerParameters:
+def command(
+    relay: Relay, folder: Path, *words: str, place: str | None = None, **more: str
+) -> StdioServerParameters:
     """Return how a host starts the command."""
-    started = served(relay, folder, *words, **more)
+    started = served(relay, folder, *words, place=place, **more)
     return StdioServerParameters(command=started.command, args=started.args, env=started.env)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from mcp.client.client import Client as Host
 
 import muybridge.mcp
-from agents.hosts import HORSE, MODES, Person, command, error, facts, horse
+from agents.hosts import HELLO, HORSE, MODES, Person, command, error, facts, horse
 from agents.relay import Relay
 from muybridge.version import __version__
 from processes import environment
@@ -22,9 +23,9 @@ PACKAGE = Path(str(muybridge.mcp.__file__)).parent
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_budget_over_stdio(relay: Relay, tmp_path: Path, mode: str) -> None:
+async def test_a_budget_over_stdio(relay: Relay, tmp_path: Path, place: str, mode: str) -> None:
     """Two creates, and a third that is stopped, also after the server was restarted."""
-    parameters = command(relay, tmp_path, "--max-creates", "2")
+    parameters = command(relay, tmp_path, "--max-creates", "2", place=place)
     async with Host(parameters, mode=mode) as host:
         made = [facts(await host.call_tool("generate", horse(again=n))) for n in (1, 2)]
         stopped = [error(await host.call_tool("generate", horse(again=3)))]
@@ -55,6 +56,29 @@ async def test_the_local_service(tmp_path: Path, relay: Relay) -> None:
         assert facts(await host.call_tool("generate", HORSE))["sent"]
         assert "over budget" in error(await host.call_tool("generate", horse(again=2)))
     assert relay.creates == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_idle_server(relay: Relay, tmp_path: Path, number: signal.Signals) -> None:
+    """It does not stay until its host says something more, and says what ended it."""
+    parameters = command(relay, tmp_path)
+    with subprocess.Popen(  # noqa: S603  our own command
+        [parameters.command, *parameters.args], env=parameters.env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(HELLO) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]
+        process.send_signal(number)
+        try:
+            code = process.wait(20)
+        finally:
+            process.kill()
+        assert "error: Interrupted" in process.stderr.read()
+    assert code == 128 + number
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from mcp_types import (
 from muybridge.mcp.answers import Refusal, refused
 from muybridge.mcp.buyer import Setup
 from muybridge.mcp.consent import Call, Context
+from muybridge.mcp.stdin import stdin_lines
 from muybridge.mcp.tools import TOOLS, Tools
 from muybridge.version import __version__
 
@@ -105,7 +106,7 @@ def serve_stdio(setup: Setup) -> None:
 
     async def serve() -> None:
         server = make_server(setup)
-        async with stdio_server() as (reading, writing):
+        async with stdin_lines() as lines, stdio_server(lines) as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 
     anyio.run(serve)
