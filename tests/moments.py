@@ -198,6 +198,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "verdict recorded": Moment(f"{_STORE}.conclude"),
     # A batch.
     "store linked": Moment("os:link"),
+    "batch recorded in its folder": Moment("muybridge.batch.items.folder:Record.write"),
     "runner begun": Moment(f"{_RUNNER}.__enter__"),
     "runner locked": Moment(f"{_FILES}:lock"),
     "side file made": Moment(f"{_RUNNER}.new_slot"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moments import at
 from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import SharedBatch, SharedReport, Stage
 from muybridge.purchases import State as Bought
@@ -110,6 +111,26 @@ def test_a_run_reports_from_the_store_that_it_was_given(
     report = run(server, horses(2), store=postgres.fresh())
     assert report.counts == {Stage.DOWNLOADED: 2}
     assert [entry.state for entry in report.entries] == [Stage.DOWNLOADED] * 2
+
+
+def test_of_two_batches_that_begin_at_once_one_is_forgotten(
+    run: Run, server: BillingServer, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder names one batch. No other is left in the store, with items that nobody does."""
+
+    def overtake() -> None:
+        monkeypatch.undo()
+        other = threading.Thread(target=lambda: run(server, horses(2), store=store))
+        other.start()
+        other.join()
+
+    at("batch recorded in its folder").strike(overtake, put=monkeypatch.setattr)
+    assert run(server, horses(2), store=store).counts == {Stage.DOWNLOADED: 2}
+    assert (server.posts, server.doubles) == (2, [])
+    with open_store(store) as kept, kept.reading() as rows:
+        assert rows is not None
+        assert rows.run("SELECT count(*) FROM muybridge_batch") == [(1,)]
+        assert rows.run("SELECT count(*) FROM muybridge_item") == [(2,)]
 
 
 def test_a_run_that_ends_does_not_end_another_with_the_same_store(

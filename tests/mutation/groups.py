@@ -265,13 +265,19 @@ _ALL = (
             f"{_BATCH}.running.side_files",
         ),
         (
+            "tests/batch/test_command.py",
             "tests/batch/test_decisions.py",
             "tests/batch/test_foreign_files.py",
+            "tests/batch/test_items.py",
             "tests/batch/test_judgements.py",
+            "tests/batch/test_lookups.py",
+            "tests/batch/test_missing_files.py",
             "tests/batch/test_older_copies.py",
+            "tests/batch/test_owners.py",
             "tests/batch/test_poison.py",
             "tests/batch/test_runners.py",
             "tests/batch/test_runs.py",
+            "tests/batch/test_sheet_pages.py",
             "tests/batch/test_spool.py",
             "tests/batch/test_submissions.py",
             "tests/batch/test_workers.py",
@@ -377,6 +383,32 @@ EQUIVALENT: dict[_Key, str] = {
             ("self.rate * PORTION / max", "(self.rate / PORTION) / max"),
         ),
         "a portion lasts a second",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.items.batch", "LEASE: Final = 30.0", ("30.0", "29.0"), ("30.0", "31.0")
+            ),
+            *_swapped(
+                f"{_BATCH}.items.batch", "_PAGE: Final = 500", ("500", "499"), ("500", "501")
+            ),
+            *_swapped(
+                f"{_BATCH}.items.batch", "_LONGEST_NUMBER: Final = 19", ("19", "18"), ("19", "20")
+            ),
+        ),
+        "a second, an item of a page or a digit more or less makes no difference to anybody",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(f"{_BATCH}.items.batch", "last = 0", ("0", "-1")),
+            *_swapped(
+                f"{_BATCH}.items.batch",
+                "def entries(self, stage: Stage | None = None, *, after: int = 0)"
+                " -> Iterator[Entry]:",
+                ("after: int = 0", "after: int = -1"),
+            ),
+        ),
+        "the first item has the number 1",
     ),
     **dict.fromkeys(
         _swapped(
