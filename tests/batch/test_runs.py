@@ -18,6 +18,7 @@ from typing import Any, cast
 import pytest
 import trio
 
+from moments import at
 from muybridge import AsyncClient, Client, TrioClient, batch
 from muybridge.batch import BatchEvent, InvalidBatch, Report, Stage, StoreUnusable, What
 from muybridge.batch.items.folder import FOLDER
@@ -361,6 +362,24 @@ def test_there_is_no_such_item(server: BillingServer, run: Run, tmp_path: Path) 
     run(server, horses(1))
     with pytest.raises(batch.CannotDecide, match="there is no item '7'"):
         batch.abandon(tmp_path / "out", 7)
+
+
+def test_a_run_that_ends_before_the_folder_names_its_batch(
+    server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The items are in the store of the folder by then, and the next run does them."""
+
+    def end() -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    at("batch recorded in its folder").strike(end, put=monkeypatch.setattr)
+    with pytest.raises(KeyboardInterrupt):
+        run(server, horses(2))
+    assert server.posts == 0
+    assert run(server, None).counts == {Stage.DOWNLOADED: 2}
+    assert run(server, horses(2)).counts == {Stage.DOWNLOADED: 2}
+    assert (server.posts, server.doubles) == (2, [])
 
 
 def test_two_runners_share_a_batch(run: Run) -> None:
