@@ -28,15 +28,12 @@ from muybridge_protocol.local_errors import (
     FileNameWarning,
     IgnoredSetting,
     InvalidAddress,
-    InvalidIdentifier,
     InvalidKey,
     InvalidRequest,
-    InvalidToken,
     LocalError,
     MuybridgeError,
     PlainHttpWarning,
     PollingTooOften,
-    UnknownFamily,
 )
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import (
@@ -62,10 +59,8 @@ __all__ = [
     "Forbidden",
     "IgnoredSetting",
     "InvalidAddress",
-    "InvalidIdentifier",
     "InvalidKey",
     "InvalidRequest",
-    "InvalidToken",
     "LinkExpired",
     "LocalError",
     "MuybridgeError",
@@ -87,7 +82,6 @@ __all__ = [
     "TaskNotFound",
     "TextAmbiguous",
     "Unauthorized",
-    "UnknownFamily",
     "WaitTimeout",
 ]
 

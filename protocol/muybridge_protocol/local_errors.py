@@ -91,11 +91,18 @@ class LocalError(MuybridgeError, ValueError):
     Args:
         parts: The message: texts, and the remedies among them.
         accepted: What would be accepted instead, or "" if the message says it.
+        argument: The argument that is wrong, such as `tags` or `out`, or the environment variable;
+            "" if it is another mistake.
     """
 
-    def __init__(self, *parts: Any, accepted: str = "") -> None:
+    def __init__(self, *parts: Any, accepted: str = "", argument: str = "") -> None:
         super().__init__(*parts)
         self.accepted = accepted
+        self.argument = argument
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error as a JSON object, with the argument that is wrong."""
+        return {**super().to_dict(face), "argument": self.argument}
 
     def describe(self, face: Face = in_python) -> str:
         """Return what happened and what to do, in the words of *face*."""
@@ -143,21 +150,9 @@ class InvalidRequest(LocalError):
         return f"the {self.family} request"
 
 
-class UnknownFamily(LocalError):
-    """The service has no family with that name."""
-
-
 class InvalidKey(LocalError):
     """The API key is missing, or cannot be sent as it is. The message never contains it."""
 
 
-class InvalidIdentifier(LocalError):
-    """A task id, asset id or model name cannot be part of a path."""
-
-
 class InvalidAddress(LocalError):
     """A base URL, path or download URL cannot be used."""
-
-
-class InvalidToken(LocalError):
-    """A task token cannot be read."""

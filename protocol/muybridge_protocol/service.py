@@ -47,8 +47,8 @@ from muybridge_protocol.iri import ascii_url
 from muybridge_protocol.local_errors import (
     NOTHING_SENT,
     InvalidAddress,
-    InvalidIdentifier,
     InvalidKey,
+    LocalError,
 )
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.remedies import Remedy, RemedyKind
@@ -114,13 +114,14 @@ def check_identifier(text: object, what: str) -> str:
         what: What it is, for the message.
 
     Raises:
-        InvalidIdentifier: It is not; see `is_identifier`.
+        LocalError: It is not; see `is_identifier`.
     """
     if isinstance(text, str) and is_identifier(text):
         return text
-    raise InvalidIdentifier(
+    raise LocalError(
         f"{_shown_name(text)} is not a valid {what}: use 1 to {IDENTIFIER_LIMIT:,} characters, "
-        "without control characters or line breaks, and neither . nor .. alone. Nothing was sent."
+        "without control characters or line breaks, and neither . nor .. alone. Nothing was sent.",
+        argument=what.replace(" ", "_"),
     )
 
 
@@ -128,14 +129,15 @@ def check_model_name(text: str) -> str:
     """Return *text* if it can be a model's name in a path.
 
     Raises:
-        InvalidIdentifier: It is empty or too long, or has other characters than letters, digits
+        LocalError: It is empty or too long, or has other characters than letters, digits
             and `_ - ~ : = + @`, with single dots between them.
     """
     if is_model_name(text):
         return text
-    raise InvalidIdentifier(
+    raise LocalError(
         f"{_shown_name(text)} is not a valid model name: "
-        "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent."
+        "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent.",
+        argument="model",
     )
 
 
@@ -300,7 +302,7 @@ class Service:
 
         Raises:
             InvalidAddress: There is no base URL.
-            InvalidIdentifier: It is not a valid id.
+            LocalError: It is not a valid id.
         """
         name = quote(check_identifier(task_id, "task id"), safe="")
         return f"{self.require_base_url()}/v1/result/{name}"
@@ -310,7 +312,7 @@ class Service:
 
         Raises:
             InvalidAddress: There is no base URL.
-            InvalidIdentifier: It is not a valid id.
+            LocalError: It is not a valid id.
         """
         name = quote(check_identifier(asset_id, "asset id"), safe="")
         return f"{self.require_base_url()}/vidsb/asset/{name}"

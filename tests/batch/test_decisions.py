@@ -18,6 +18,7 @@ from muybridge.purchases import Choice as Decided
 from muybridge.purchases import Purchase, Store, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.sqlite import SqliteDatabase
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
@@ -221,7 +222,7 @@ def test_a_batch_stays_in_its_store(
     folder = tmp_path / "out"
     assert run(server, horses(2), limit=1).counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 1}
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "another.sqlite3"))
-    with pytest.raises(batch.WrongStore, match="is in the store"):
+    with pytest.raises(LocalError, match="is in the store"):
         run(server, None)
     assert server.posts == 1
     if "://" not in store and "=" not in store:
@@ -245,7 +246,7 @@ def test_a_batch_with_a_store_of_its_own(
     ):
         with monkeypatch.context() as patched:
             patched.setenv(variable, value)
-            with pytest.raises(batch.WrongStore, match="begun with a store of its own"):
+            with pytest.raises(LocalError, match="begun with a store of its own"):
                 run(server, None)
     assert server.posts == 1
     assert run(server, None).done

@@ -15,13 +15,14 @@ from click.testing import CliRunner
 
 import moments
 from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
-from muybridge.batch.results.places import WrongPlace, open_store
+from muybridge.batch.results.places import open_store
 from muybridge.batch.results.places.names import agreed_place, place_for_all
 from muybridge.batch.results.places.port import PlaceAway
 from muybridge.batch.results.places.s3 import S3Store
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Store
 from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Item
 
 from .billing import PNG, BillingServer
@@ -303,7 +304,7 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
 def test_other_addresses(out: str) -> None:
     """An address that is no place in S3 is refused, and not repeated with what may be a secret."""
     for read in (open_store, place_for_all, partial(agreed_place, kept="s3://studio/a")):
-        with pytest.raises(WrongPlace, match=r"S3|s3|prefix") as caught:
+        with pytest.raises(LocalError, match=r"S3|s3|prefix") as caught:
             read(out)
         assert "secret" not in str(caught.value)
     assert not Path("s3:").exists()

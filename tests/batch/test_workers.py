@@ -17,13 +17,13 @@ from muybridge.batch import (
     SharedBatch,
     SharedReport,
     Stage,
-    WrongPlace,
     WrongService,
 )
 from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases import Budget, Measure, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.errors import StoreAway
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.fleet import Fleet
 from muybridge_protocol.purchases import Order, Outcome
@@ -424,7 +424,7 @@ def test_the_place_of_the_batch(
     """A worker without a place uses the batch's; one with another place is refused at once."""
     batch.submit(shared, horses(1), Service(base_url=server.url), out=tmp_path / "a")
     batch.submit(shared, horses(1), Service(base_url=server.url), out=tmp_path / "b")
-    with pytest.raises(WrongPlace, match="and this worker was given"):
+    with pytest.raises(LocalError, match="and this worker was given"):
         work(server, shared)
     assert server.requests == 0
     assert work(server, shared, out=None).out == str(tmp_path / "b")
@@ -436,9 +436,9 @@ def test_the_place_of_the_batch(
 def test_a_place_is_needed(server: BillingServer, shared: SharedBatch, work: Work) -> None:
     """Without a place from anybody, nothing is sent, and a place must mean the same everywhere."""
     submit(server, shared, 1)
-    with pytest.raises(WrongPlace, match="has no place for its results"):
+    with pytest.raises(LocalError, match="has no place for its results"):
         work(server, shared, out=None)
-    with pytest.raises(WrongPlace, match="another folder on each machine"):
+    with pytest.raises(LocalError, match="another folder on each machine"):
         batch.submit(shared, horses(1), Service(base_url=server.url), out="pictures")
     assert batch.shared_status(shared).out is None
     assert server.requests == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from muybridge import AsyncClient, Client, ImgaRequest, Result, Task, batch
-from muybridge.batch import InvalidBatch, SharedBatch, StoreUnusable, WrongPlace
+from muybridge.batch import InvalidBatch, SharedBatch, StoreUnusable
 from muybridge.testing import AsyncFakeTransport, FakeTransport
 from muybridge_protocol.service import Service
 
@@ -30,7 +30,7 @@ VALUES: dict[str, Callable[[], object]] = {
     "list": lambda: ["horse.png"],
     "none": lambda: None,
 }
-ERRORS = (TypeError, ValueError, InvalidBatch, StoreUnusable, WrongPlace, FileNotFoundError)
+ERRORS = (TypeError, ValueError, InvalidBatch, StoreUnusable, FileNotFoundError)
 SHARED = SharedBatch("postgresql://127.0.0.1:1/studio?connect_timeout=1", "horses")
 NUMBER = "must be a (whole )?number"
 OPTIONS = {

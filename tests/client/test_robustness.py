@@ -21,9 +21,8 @@ from muybridge import (
     CreateAmbiguous,
     DownloadFailed,
     InvalidAddress,
-    InvalidIdentifier,
     InvalidKey,
-    InvalidToken,
+    LocalError,
     PlainHttpWarning,
     PollingTooOften,
     ServiceUnreachable,
@@ -322,8 +321,9 @@ def test_identifiers(make_client: MakeClient, world: World, identifier: str) -> 
         lambda client: client.download(identifier, "never"),
     ]
     for call in calls:
-        with pytest.raises(InvalidIdentifier):
+        with pytest.raises(LocalError) as caught:
             call(client)
+        assert caught.value.argument in ("task_id", "asset_id")
     assert not world.seen
 
 
@@ -333,8 +333,9 @@ def test_identifiers(make_client: MakeClient, world: World, identifier: str) -> 
 def test_tokens(make_client: MakeClient, world: World, token: str) -> None:
     """Invalid tokens are rejected, and nothing is sent."""
     for ask in (make_client(world).get, make_client(world).wait):
-        with pytest.raises(InvalidToken):
+        with pytest.raises(LocalError) as caught:
             ask(token)
+        assert caught.value.argument == "token"
     assert not world.seen
 
 

@@ -22,7 +22,7 @@ from muybridge import (
     CreateAmbiguous,
     ImgaRequest,
     ImgbRequest,
-    InvalidIdentifier,
+    LocalError,
     PollingTooOften,
     Task,
     TaskFailed,
@@ -117,7 +117,7 @@ def test_tasks_are_resumed_in_any_form(client: Client) -> None:
 
 def test_a_wrong_id_is_told_before_anything_is_sent(client: Client) -> None:
     """A piece of work that cannot be sent is refused with the call itself."""
-    with pytest.raises(InvalidIdentifier):
+    with pytest.raises(LocalError, match="is not a valid task id"):
         client.run_all([HORSE, "no\nid"])
 
 

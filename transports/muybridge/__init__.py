@@ -51,10 +51,8 @@ if TYPE_CHECKING:
         Forbidden as Forbidden,
         IgnoredSetting as IgnoredSetting,
         InvalidAddress as InvalidAddress,
-        InvalidIdentifier as InvalidIdentifier,
         InvalidKey as InvalidKey,
         InvalidRequest as InvalidRequest,
-        InvalidToken as InvalidToken,
         LinkExpired as LinkExpired,
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
@@ -106,7 +104,6 @@ if TYPE_CHECKING:
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from muybridge_protocol.media.inline import InlineMedia as InlineMedia
     from muybridge_protocol.purchases import Budget as Budget
-    from muybridge_protocol.purchases import InvalidTags as InvalidTags
     from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
     from muybridge_protocol.rules.media import MediaReport as MediaReport
     from muybridge_protocol.text.content import (
@@ -152,8 +149,8 @@ _HOMES: Final = {
     "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
         "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
-        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey "
-        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NotCompleted NotSent "
+        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidKey "
+        "InvalidRequest LinkExpired LocalError MuybridgeError NotCompleted NotSent "
         "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
         "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
         "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
@@ -169,7 +166,7 @@ _HOMES: Final = {
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
     "muybridge_protocol.media.inline": Home("InlineMedia"),
-    "muybridge_protocol.purchases": Home("Budget InvalidTags"),
+    "muybridge_protocol.purchases": Home("Budget"),
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),

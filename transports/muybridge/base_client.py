@@ -445,10 +445,8 @@ class BaseClient:
                 with one mapping, or None, for each piece of it.
 
         Raises:
-            InvalidTags: Some tags cannot be used.
+            LocalError: Some tags, a token or a bare id cannot be used.
             ValueError: A limit is below one, or there are not as many tags as pieces of work.
-            InvalidIdentifier: A bare id contains characters that ids cannot have.
-            InvalidToken: A token cannot be read.
         """
         refuse_misplaced(self, "run_all", _misplaced)
         from muybridge.drivers.fleet_run import FleetRun

@@ -143,7 +143,7 @@ class Client:
         Raises:
             InvalidKey: There is no key, or it cannot be sent as it is.
             InvalidAddress: There is no base URL, or it cannot be used.
-            InvalidTags: Some tags cannot be used.
+            LocalError: Some tags cannot be used.
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
@@ -430,10 +430,8 @@ class Client:
                 with one mapping, or None, for each piece of it.
 
         Raises:
-            InvalidTags: Some tags cannot be used.
+            LocalError: Some tags, a token or a bare id cannot be used.
             ValueError: A limit is below one, or there are not as many tags as pieces of work.
-            InvalidIdentifier: A bare id contains characters that ids cannot have.
-            InvalidToken: A token cannot be read.
         """
         refuse_misplaced(self, "run_all", _misplaced)
         return Outcomes(

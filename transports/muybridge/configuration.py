@@ -126,10 +126,10 @@ def read_books(
         always: Whether something asks for it that is not among these.
 
     Raises:
-        InvalidTags: Some tags cannot be used.
+        LocalError: Some tags cannot be used.
         InvalidPrices: The price file is not valid.
         OSError: The price file cannot be read.
-        InvalidLimit: A limit of the environment cannot be read.
+        LocalError: A limit of the environment cannot be read.
         TypeError: The budget is something else.
     """
     check_dedupe(dedupe)
@@ -169,7 +169,7 @@ def all_tags(tags: Tags | None) -> Tags:
     """Return *tags* and those of the environment, which they may replace.
 
     Raises:
-        InvalidTags: Some cannot be used.
+        LocalError: Some cannot be used.
         TypeError: They are no mapping.
     """
     said = os.environ.get(TAGS_VARIABLE)

@@ -101,7 +101,6 @@ from muybridge_protocol.purchases.states import (
 from muybridge_protocol.purchases.tags import (
     EVERYTHING,
     GROUPS,
-    InvalidTags,
     OwnTags,
     Tags,
     checked_tags,
@@ -129,7 +128,6 @@ __all__ = [
     "BudgetUse",
     "CannotDecide",
     "Choice",
-    "InvalidTags",
     "Item",
     "Measure",
     "Number",

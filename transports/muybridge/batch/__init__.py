@@ -18,7 +18,7 @@ from muybridge.batch.items.decision_table import (
 )
 from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, retry
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import BatchMissing, WrongStore
+from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.items.preview import Preview, preview
 from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.items.submission import WrongService
@@ -28,7 +28,6 @@ from muybridge.batch.results.manifest import (
     manifest_lines,
     write_manifest,
 )
-from muybridge.batch.results.places.names import WrongPlace
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.batch.results.reports import status, write_sheet
 from muybridge.batch.running.runs import run, run_async, run_trio
@@ -56,9 +55,7 @@ __all__ = [
     "Stage",
     "StoreUnusable",
     "What",
-    "WrongPlace",
     "WrongService",
-    "WrongStore",
     "abandon",
     "adopt",
     "ambiguous",

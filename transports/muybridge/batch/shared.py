@@ -166,7 +166,7 @@ def submit(
             cannot be kept, or the name does not have 1 to 200 printable characters.
         StoreUnusable: The store cannot be used; `WrongService` if its tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
-            for results (`WrongPlace`) is not the same for every worker.
+            for results is not the same for every worker.
         OSError: The file cannot be read.
     """
     check_batch(batch)

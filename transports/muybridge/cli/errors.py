@@ -8,7 +8,7 @@ import signal
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -271,9 +271,25 @@ def _records(invocation: Invocation) -> dict[str, Any]:
     return records
 
 
+_FACTS: Final = (
+    *("argument", "status", "retry_after", "candidate_id", "reason"),
+    *("asset_id", "code", "msg"),
+)
+"""The attributes of errors that programs are told."""
+
+
 def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return what programs need of *error*: whether it was charged, and what to do."""
-    names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
+    names = (
+        "status",
+        "retry_after",
+        "candidate_id",
+        "reason",
+        "asset_id",
+        "code",
+        "msg",
+        "argument",
+    )
     found = {name: getattr(error, name, None) for name in names}
     told = {name: value for name, value in found.items() if value not in (None, "")}
     if isinstance(error, ConsentRequired):

@@ -87,7 +87,7 @@ class Spending:
         """Return the tags of the options, or None if none was given.
 
         Raises:
-            InvalidTags: Some cannot be used.
+            LocalError: Some cannot be used.
         """
         if not self.tags:
             return None

@@ -63,11 +63,9 @@ class FleetRun:
         common: The client's tags, which these may replace.
 
     Raises:
-        InvalidTags: Some tags cannot be used.
+        LocalError: Some tags, a token or a bare id cannot be used.
         ValueError: A limit is below one, or there are not as many tags as pieces of work.
         TypeError: Some work is no request and no task.
-        InvalidIdentifier: A bare id holds what an id does not.
-        InvalidToken: A token cannot be read.
     """
 
     def __init__(

@@ -305,7 +305,7 @@ class Tools:
 
         Raises:
             Refusal: It is not valid. Every problem is told.
-            UnknownFamily: There is no such family.
+            LocalError: There is no such family.
         """
         setup = self._setup
         setup.folder.check_fields(find_family(family), fields)

@@ -29,7 +29,6 @@ from typing import Final
 from muybridge.purchases.environment import default_place
 from muybridge.purchases.errors import (
     Exceeded,
-    InvalidLimit,
     Lost,
     NameHeld,
     NoneDecided,
@@ -64,7 +63,6 @@ __all__ = [
     "Conflict",
     "Database",
     "Exceeded",
-    "InvalidLimit",
     "Lost",
     "Mark",
     "Measure",

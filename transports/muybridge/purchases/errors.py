@@ -17,10 +17,6 @@ class StoreAway(StoreUnusable):
     """The store's database cannot be reached at the moment."""
 
 
-class InvalidLimit(LocalError):
-    """A limit in the environment cannot be read. Nothing was sent."""
-
-
 class OnceTaken(LocalError):
     """Another request was already sent under this name. Nothing was sent."""
 

@@ -90,7 +90,7 @@ def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
 
     Raises:
         CannotDecide: The item is not ambiguous, or another purchase has this task.
-        InvalidIdentifier: *task* is not a valid id.
+        LocalError: *task* is not a valid id.
         StoreUnusable: The store cannot be used. Nothing was decided.
     """
     return _decide(out, item, Choice.ADOPT, as_task(task))

@@ -53,10 +53,6 @@ class BatchMissing(StoreUnusable):
     _charged = "no"
 
 
-class WrongStore(LocalError):
-    """A batch is in another store than the one that is given. Nothing was sent."""
-
-
 @attrs.frozen
 class Record:
     """Which store has the batch of a folder.
@@ -135,7 +131,7 @@ def find_in_folder(
         patience: Seconds to wait for another process that is writing to a store of its own.
 
     Raises:
-        WrongStore: It is in another store than the given one.
+        LocalError: It is in another store than the given one.
         StoreUnusable: Its store cannot be read, or lacks it.
     """
     record = Record.read(folder)
@@ -145,19 +141,21 @@ def find_in_folder(
         return Batch.only(_open_own(own, patience)) if own.exists() else None
     if record.store is None:
         if given is not None and given.place != os.path.realpath(own):
-            raise WrongStore(
+            raise LocalError(
                 f"The batch in {folder} was begun with a store of its own, {own}, and not in "
                 f"{given.place}. Nothing was sent. Run it without a budget and without another "
-                "store, or begin another batch in another folder."
+                "store, or begin another batch in another folder.",
+                argument="store",
             )
         if not own.exists():
             raise StoreOutdated(_GONE.format(place=own, folder=folder))
         store = _open_own(own, patience)
     else:
         if given is not None and given.place != record.store:
-            raise WrongStore(
+            raise LocalError(
                 f"The batch in {folder} is in the store {record.store}, and not in {given.place}. "
-                "Nothing was sent. Use that store, or begin another batch in another folder."
+                "Nothing was sent. Use that store, or begin another batch in another folder.",
+                argument="store",
             )
         store = given or _open_shared(record.store)
     with ExitStack() as stack:
@@ -175,7 +173,7 @@ def find_batch(folder: Path, given: Store | None = None) -> Batch:
 
     Raises:
         BatchMissing: There is none.
-        WrongStore: It is in another store than the given one.
+        LocalError: It is in another store than the given one.
         StoreUnusable: Its store cannot be read, or lacks it.
     """
     found = find_in_folder(folder, given)

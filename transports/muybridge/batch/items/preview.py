@@ -103,9 +103,9 @@ def preview(
     Raises:
         InvalidBatch: Some items are not valid.
         StoreUnusable: The store cannot be used; `BatchMissing` if there is no batch, and no items.
-        WrongStore: The batch is in another store.
+        LocalError: The batch is in another store.
         ValueError: The limit is below 0.
-        InvalidLimit: A limit in the environment cannot be read.
+        LocalError: A limit in the environment cannot be read.
         StoreUnusable: There is a budget, and the store cannot be read.
         OSError: The file cannot be read.
     """

@@ -29,7 +29,7 @@ from muybridge.media.by_name import by_wire
 from muybridge.media.loading import local_media, with_files
 from muybridge.purchases.store import NewItem
 from muybridge_protocol.arguments import check_type
-from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
+from muybridge_protocol.errors import InvalidRequest, LocalError
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.families.family import OwnLinks, any_link
 from muybridge_protocol.families.request import parse, with_loading
@@ -341,7 +341,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
     item: dict[str, Any] = dict(cells)
     try:
         family = find_family(cells.get("family", ""))
-    except UnknownFamily:
+    except LocalError:
         return item  # reported with the other problems
     for name, cell in cells.items():
         field = next((one for one in family.fields if name in (one.wire, one.name)), None)
@@ -455,7 +455,7 @@ def read_fields(item: object, folder: Path | None = None) -> ItemFields:
     problems = list(_misshapen(values))
     try:
         family = find_family(values["family"]) if isinstance(values.get("family"), str) else None
-    except UnknownFamily as error:
+    except LocalError as error:
         raise WrongItem(("family", str(error)), *problems) from None
     if family is None or problems:
         raise WrongItem(*problems)

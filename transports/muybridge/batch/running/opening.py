@@ -18,7 +18,6 @@ from muybridge.batch.items.folder import (
     FOLDER,
     BatchMissing,
     Record,
-    WrongStore,
     begin_in_folder,
     close,
     find_batch,
@@ -40,6 +39,7 @@ from muybridge.purchases.booking import Books
 from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge.purchases.rates import check_rate
 from muybridge_protocol.arguments import NO_TAGS, check_type
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Stage
 from muybridge_protocol.purchases.tags import OwnTags
 from muybridge_protocol.service import Service
@@ -205,7 +205,7 @@ def _open_batch(
     named = _name_of(service, settings)
     try:
         found = find_in_folder(folder, given, patience=settings.patience)
-    except WrongStore:
+    except LocalError:
         record = Record.read(folder)
         if record is not None and record.store is None:
             with find_batch(folder) as own:

@@ -90,7 +90,7 @@ def run(
         InvalidBatch: Some items are not valid. Nothing was sent.
         StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
             Nothing is sent that the store could not record.
-        WrongStore: The batch is in another store.
+        LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
             set for a remote service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.
@@ -162,7 +162,7 @@ async def run_async(
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
-        WrongStore: The batch is in another store.
+        LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
             set for a remote service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.

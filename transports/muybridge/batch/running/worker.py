@@ -119,7 +119,7 @@ def work(
             elsewhere. Nothing is sent that it could not record.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
-            0; `WrongPlace` if *out* is not a valid place, differs from the batch's, or is missing.
+            0; or *out* is not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
     """
     settings = _settings(
@@ -170,7 +170,7 @@ async def work_async(
             elsewhere.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
-            0; `WrongPlace` if *out* is not a valid place, differs from the batch's, or is missing.
+            0; or *out* is not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
     """
     settings = _settings(

@@ -66,7 +66,7 @@ class S3Store:
         url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
 
     Raises:
-        WrongPlace: It is no such address.
+        LocalError: It is no such address.
         PlaceUnusable: The endpoint or another AWS_ setting cannot be used.
     """
 
