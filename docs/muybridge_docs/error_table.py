@@ -70,7 +70,7 @@ def _own(kind: type[MuybridgeError]) -> str:
     """Return what an error of *kind* is made of beside its message."""
     if "__init__" not in vars(kind):
         return ""
-    names = inspect.signature(kind).parameters.keys() - {"parts", "accepted"}
+    names = inspect.signature(kind).parameters.keys() - {"parts", "accepted", "what", "undone"}
     return ", ".join(map(code, sorted(names)))
 
 

@@ -28,6 +28,7 @@ from muybridge_protocol.local_errors import (
     FileNameWarning,
     IgnoredSetting,
     InvalidAddress,
+    InvalidInput,
     InvalidKey,
     InvalidRequest,
     LocalError,
@@ -35,6 +36,7 @@ from muybridge_protocol.local_errors import (
     PlainHttpWarning,
     PollingTooOften,
 )
+from muybridge_protocol.problems import InputProblem
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import (
     Charged,
@@ -58,7 +60,9 @@ __all__ = [
     "FileNameWarning",
     "Forbidden",
     "IgnoredSetting",
+    "InputProblem",
     "InvalidAddress",
+    "InvalidInput",
     "InvalidKey",
     "InvalidRequest",
     "LinkExpired",

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from muybridge_protocol.problems import heading, list_problems
+import attrs
+
+from muybridge_protocol.problems import InputProblem, heading, list_problems
 from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
 if TYPE_CHECKING:
@@ -148,6 +150,31 @@ class InvalidRequest(LocalError):
     @property
     def _where(self) -> str:
         return f"the {self.family} request"
+
+
+class InvalidInput(LocalError):
+    """A batch, a price file, a table of decisions or a script of answers is not valid.
+
+    Args:
+        what: What is not valid, such as `the batch`.
+        problems: Every problem found.
+        undone: What was not done because of them.
+    """
+
+    def __init__(
+        self, what: str, problems: Iterable[InputProblem], undone: str = "nothing was sent"
+    ) -> None:
+        self.problems: tuple[InputProblem, ...] = tuple(problems)
+        super().__init__(what, self.problems, undone)
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error and all of its problems as a JSON object."""
+        return {**super().to_dict(face), "problems": [*map(attrs.asdict, self.problems)]}
+
+    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
+        """Return every problem."""
+        what, problems, undone = self.args
+        return list_problems(problems, what, undone)
 
 
 class InvalidKey(LocalError):

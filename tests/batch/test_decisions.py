@@ -18,7 +18,7 @@ from muybridge.purchases import Choice as Decided
 from muybridge.purchases import Purchase, Store, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.sqlite import SqliteDatabase
-from muybridge_protocol.errors import LocalError
+from muybridge_protocol.errors import InvalidInput, LocalError
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
@@ -157,7 +157,7 @@ def test_a_table_that_the_store_refuses(run: Run, tmp_path: Path) -> None:
         table = tmp_path / "decisions.csv"
         rows = ("item,decision,task", "1,resubmit,", f"2,adopt,{other.id}")
         table.write_text("\n".join(rows), encoding="utf-8")
-        with pytest.raises(batch.InvalidDecisions, match=rf"already has task {other.id}"):
+        with pytest.raises(InvalidInput, match=rf"already has task {other.id}"):
             batch.decide_all(folder, table, i_may_pay_twice=True)
         assert batch.status(folder).counts == {Stage.AMBIGUOUS: 2}
         posts = server.posts
@@ -403,7 +403,7 @@ def test_a_task_with_another_decision(tmp_path: Path) -> None:
     """Who names a task and does not adopt it has made a mistake, so nothing is decided."""
     lost(begun(tmp_path), 1)
     wrong = batch.Decision(item=1, choice=Choice.ABANDON, task="task-9")
-    with pytest.raises(batch.InvalidDecisions, match="a task is given, but the decision is aband"):
+    with pytest.raises(InvalidInput, match="a task is given, but the decision is aband"):
         batch.decide_all(tmp_path, [wrong])
     assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1}
 
@@ -421,6 +421,6 @@ def test_the_line_of_a_mistake(table: str, said: str, tmp_path: Path) -> None:
     begun(tmp_path)
     file = tmp_path / "decisions.csv"
     file.write_text(table, encoding="utf-8")
-    with pytest.raises(batch.InvalidDecisions) as caught:
+    with pytest.raises(InvalidInput) as caught:
         batch.decide_all(tmp_path, file)
     assert said in str(caught.value)

@@ -19,13 +19,14 @@ import pytest
 import trio
 
 from muybridge import AsyncClient, Client, TrioClient, batch
-from muybridge.batch import BatchEvent, InvalidBatch, Report, Stage, StoreUnusable, What
+from muybridge.batch import BatchEvent, Report, Stage, StoreUnusable, What
 from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.item_work import ItemWork
 from muybridge.batch.running.run_state import Stopped
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.shared import open_batch
 from muybridge.drivers.listeners import Listeners
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ResponseReceived
 from muybridge_protocol.purchases import State
@@ -96,7 +97,7 @@ def test_a_batch_can_grow(server: BillingServer, run: Run) -> None:
     run(server, horses(2))
     assert len(run(server, horses(4)).entries) == server.posts == 4
     for changed in (horses(4, first=2), horses(3)):
-        with pytest.raises(batch.InvalidBatch):
+        with pytest.raises(InvalidInput):
             run(server, changed)
     assert server.posts == 4
 
@@ -115,7 +116,7 @@ def test_a_create_is_tried_again(run: Run) -> None:
 
 def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Run) -> None:
     """One item that is not valid keeps all others back, and no store is begun."""
-    with pytest.raises(batch.InvalidBatch):
+    with pytest.raises(InvalidInput):
         run(server, [*horses(3), {"family": "imgb"}])
     with pytest.raises(batch.BatchMissing):
         run(server, None)
@@ -536,7 +537,7 @@ def test_links_of_the_service(run: Run, server: BillingServer, tmp_path: Path) -
     """
     item = {"family": "vidd", "model": "viddq3-pro", "prompt": "It runs"}
     own, other = f"{server.url}/media/a.png", "http://127.0.0.1:9/media/a.png"
-    with pytest.raises(InvalidBatch, match=r"item 2: first_image: .* is not a public address"):
+    with pytest.raises(InvalidInput, match=r"item 2: first_image: .* is not a public address"):
         run(server, [{**item, "first_image": url} for url in (own, other)])
     assert not (tmp_path / "out").exists()
     run(server, [{**item, "first_image": own}], limit=0)

@@ -23,7 +23,7 @@ from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases import Budget, Measure, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.errors import StoreAway
-from muybridge_protocol.errors import LocalError
+from muybridge_protocol.errors import InvalidInput, LocalError
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.fleet import Fleet
 from muybridge_protocol.purchases import Order, Outcome
@@ -186,7 +186,7 @@ def test_workers_race_for_a_budget(shared: SharedBatch, tmp_path: Path) -> None:
 def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: SharedBatch) -> None:
     """A limit on cost needs a price for each item."""
     service = Service(base_url=server.url)
-    with pytest.raises(batch.InvalidBatch, match="item 2: cost: the limit of 5 in cost cannot be"):
+    with pytest.raises(InvalidInput, match="item 2: cost: the limit of 5 in cost cannot be"):
         batch.submit(shared, horses(2), service, budget=Budget(cost=5))
     with pytest.raises(BatchMissing):
         batch.shared_status(shared)
@@ -293,7 +293,7 @@ def test_a_process_goes_on_after_a_run_of_it_was_declared_dead(
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "\x1b[2J", "\ud83d"])
 def test_names_that_cannot_be_shown(server: BillingServer, shared: SharedBatch, name: str) -> None:
     """No batch is begun under a name that is empty, very long or not printable."""
-    with pytest.raises(batch.InvalidBatch, match="the name: it must have 1 to 200 characters"):
+    with pytest.raises(InvalidInput, match="the name: it must have 1 to 200 characters"):
         submit(server, attrs.evolve(shared, name=name), 1)
 
 
@@ -406,9 +406,9 @@ def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
     submit(server, shared, 2)
     assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
     assert submit(server, shared, 3).counts == {Stage.QUEUED: 3}
-    with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
+    with pytest.raises(InvalidInput, match="differs from the batch"):
         batch.submit(shared, horses(3, first=2), Service(base_url=server.url))
-    with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); submit the same"):
+    with pytest.raises(InvalidInput, match=r"has 3 items \(got 2\); submit the same"):
         submit(server, shared, 2)
     assert [entry.name for entry in batch.shared_status(shared).entries] == ["h1", "h2", "h3"]
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Forbidden as Forbidden,
         IgnoredSetting as IgnoredSetting,
         InvalidAddress as InvalidAddress,
+        InvalidInput as InvalidInput,
         InvalidKey as InvalidKey,
         InvalidRequest as InvalidRequest,
         LinkExpired as LinkExpired,
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     )
     from muybridge_protocol.estimates import (
         Estimate as Estimate,
-        InvalidPrices as InvalidPrices,
         PriceList as PriceList,
         Quantities as Quantities,
         Totals as Totals,
@@ -149,15 +149,13 @@ _HOMES: Final = {
     "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
         "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
-        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidKey "
+        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidInput InvalidKey "
         "InvalidRequest LinkExpired LocalError MuybridgeError NotCompleted NotSent "
         "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
         "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
         "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
     ),
-    "muybridge_protocol.estimates": Home(
-        "Estimate InvalidPrices PriceList Quantities Totals parse_prices"
-    ),
+    "muybridge_protocol.estimates": Home("Estimate PriceList Quantities Totals parse_prices"),
     "muybridge_protocol.families": Home(
         "FAMILIES ImgaRequest ImgbRequest MediaRequest Unlisted VidcRequest ViddRequest "
         "VideosRequest VidgRequest VidmRequest VidrRequest VidsaRequest VidsbRequest "

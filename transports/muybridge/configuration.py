@@ -127,7 +127,7 @@ def read_books(
 
     Raises:
         LocalError: Some tags cannot be used.
-        InvalidPrices: The price file is not valid.
+        InvalidInput: The price file is not valid.
         OSError: The price file cannot be read.
         LocalError: A limit of the environment cannot be read.
         TypeError: The budget is something else.

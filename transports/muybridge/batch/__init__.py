@@ -11,7 +11,6 @@ from __future__ import annotations
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items.decision_table import (
     Decision,
-    InvalidDecisions,
     ambiguous,
     decide_all,
     decision_table,
@@ -20,7 +19,7 @@ from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, r
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.items.preview import Preview, preview
-from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
+from muybridge.batch.items.reading import read_items
 from muybridge.batch.items.submission import WrongService
 from muybridge.batch.results.manifest import (
     ManifestRow,
@@ -39,13 +38,10 @@ from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 __all__ = [
     "BatchEvent",
     "BatchMissing",
-    "BatchProblem",
     "CannotDecide",
     "Choice",
     "Decision",
     "Entry",
-    "InvalidBatch",
-    "InvalidDecisions",
     "ManifestRow",
     "PlaceUnusable",
     "Preview",

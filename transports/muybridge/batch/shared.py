@@ -16,9 +16,8 @@ from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import FOLDER, BatchMissing, find_batch
 from muybridge.batch.items.reading import (
-    BatchProblem,
+    THE_BATCH,
     CheckedItems,
-    InvalidBatch,
     Source,
     checked_items,
 )
@@ -30,6 +29,7 @@ from muybridge.purchases import open_store
 from muybridge.purchases.rates import check_rate
 from muybridge.purchases.store import Store
 from muybridge_protocol.arguments import check_type
+from muybridge_protocol.errors import InputProblem, InvalidInput
 from muybridge_protocol.purchases import BudgetUse, Item, Stage, read_amounts
 from muybridge_protocol.service import Service
 
@@ -162,7 +162,7 @@ def submit(
             needs its own. Running workers keep the old place.
 
     Raises:
-        InvalidBatch: Some items are not valid, or differ from those that the batch has, a budget
+        InvalidInput: Some items are not valid, or differ from those that the batch has, a budget
             cannot be kept, or the name does not have 1 to 200 printable characters.
         StoreUnusable: The store cannot be used; `WrongService` if its tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
@@ -180,7 +180,7 @@ def submit(
         said = (
             f"it must have 1 to {LONGEST_NAME} characters, all printable, and no space at its ends"
         )
-        raise InvalidBatch([BatchProblem("the name", "", said)])
+        raise InvalidInput(THE_BATCH, [InputProblem("the name", said)])
     check_rate(rate)
     check_budget(budget)
     place = None if out is None else place_for_all(out)
@@ -229,9 +229,9 @@ def _check_amounts(
         batch: The batch, if it is begun: it may have recorded what its items need.
 
     Raises:
-        InvalidBatch: It is not.
+        InvalidInput: It is not.
     """
-    problems: list[BatchProblem] = []
+    problems: list[InputProblem] = []
     recorded: Iterator[Item] = iter(()) if batch is None else batch.items()
     for number, item in enumerate(items, start=1):
         known = next(recorded, None)
@@ -240,11 +240,11 @@ def _check_amounts(
         else:
             amounts = read_amounts(known.amounts)
         problems += [
-            BatchProblem(f"item {number}", measure.value, told)
+            InputProblem(f"item {number}", told, measure.value)
             for measure, told in unknown_amounts(budget, amounts)
         ]
     if problems:
-        raise InvalidBatch(problems)
+        raise InvalidInput(THE_BATCH, problems)
 
 
 def check_budget(budget: Budget | None) -> None:

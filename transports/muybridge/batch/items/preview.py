@@ -101,7 +101,7 @@ def preview(
             are then not checked.
 
     Raises:
-        InvalidBatch: Some items are not valid.
+        InvalidInput: Some items are not valid.
         StoreUnusable: The store cannot be used; `BatchMissing` if there is no batch, and no items.
         LocalError: The batch is in another store.
         ValueError: The limit is below 0.

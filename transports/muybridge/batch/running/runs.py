@@ -87,7 +87,7 @@ def run(
             in that of `MUYBRIDGE_STORE`; without these, in one of its own in *out*.
 
     Raises:
-        InvalidBatch: Some items are not valid. Nothing was sent.
+        InvalidInput: Some items are not valid. Nothing was sent.
         StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
             Nothing is sent that the store could not record.
         LocalError: The batch is in another store.
@@ -160,7 +160,7 @@ async def run_async(
             in that of `MUYBRIDGE_STORE`; without these, in one of its own in *out*.
 
     Raises:
-        InvalidBatch: Some items are not valid. Nothing was sent.
+        InvalidInput: Some items are not valid. Nothing was sent.
         StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
         LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
