@@ -102,7 +102,7 @@ def test_wrong_items(tmp_path: Path) -> None:
     """Items that are not valid are reported as by a run."""
     with pytest.raises(InvalidInput):
         batch.preview([*horses(1), {"family": "imgb"}], tmp_path / "out")
-    with pytest.raises(batch.BatchMissing):
+    with pytest.raises(StoreUnusable, match="There is no batch"):
         batch.preview(None, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -17,10 +17,8 @@ from muybridge.batch.items.decision_table import (
 )
 from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, retry
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.items.preview import Preview, preview
 from muybridge.batch.items.reading import read_items
-from muybridge.batch.items.submission import WrongService
 from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
@@ -37,7 +35,6 @@ from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 
 __all__ = [
     "BatchEvent",
-    "BatchMissing",
     "CannotDecide",
     "Choice",
     "Decision",
@@ -51,7 +48,6 @@ __all__ = [
     "Stage",
     "StoreUnusable",
     "What",
-    "WrongService",
     "abandon",
     "adopt",
     "ambiguous",

@@ -14,7 +14,7 @@ import attrs
 from muybridge.batch.items.batch import SETTLED, Batch, tag_of
 from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import FOLDER, BatchMissing, find_batch
+from muybridge.batch.items.folder import FOLDER, find_batch
 from muybridge.batch.items.reading import (
     THE_BATCH,
     CheckedItems,
@@ -26,6 +26,7 @@ from muybridge.batch.items.submission import NewItems, check_same_items, check_s
 from muybridge.batch.results.places.names import check_place, place_for_all
 from muybridge.configuration import check_prices, check_spending
 from muybridge.purchases import open_store
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.rates import check_rate
 from muybridge.purchases.store import Store
 from muybridge_protocol.arguments import check_type
@@ -59,14 +60,14 @@ class SharedBatch:
         """Open it.
 
         Raises:
-            BatchMissing: There is no such batch.
-            StoreUnusable: The store cannot be used.
+            StoreUnusable: The store cannot be used, or there is no such batch.
         """
         with ExitStack() as stack:
             store = stack.enter_context(self.open_store())
             found = Batch.find(store, self.name)
             if found is None:
-                raise BatchMissing(f"There is no batch {self.name} in {store.place}.")
+                said = f"There is no batch {self.name} in {store.place}."
+                raise StoreUnusable(said, lacks="batch")
             stack.pop_all()  # the batch closes it
         return found
 
@@ -164,7 +165,7 @@ def submit(
     Raises:
         InvalidInput: Some items are not valid, or differ from those that the batch has, a budget
             cannot be kept, or the name does not have 1 to 200 printable characters.
-        StoreUnusable: The store cannot be used; `WrongService` if its tasks are elsewhere.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
             for results is not the same for every worker.
         OSError: The file cannot be read.
@@ -271,7 +272,7 @@ def shared_status(batch: SharedBatch) -> SharedReport:
     """Return the progress of *batch*.
 
     Raises:
-        StoreUnusable: The store cannot be used; `BatchMissing` if there is no such batch.
+        StoreUnusable: The store cannot be used, or there is no such batch.
     """
     check_batch(batch)
     with batch.open() as found:
@@ -304,7 +305,7 @@ def open_batch(place: Place) -> Batch:
     """Open a batch, wherever it is.
 
     Raises:
-        BatchMissing: There is none.
+        StoreUnusable: There is none.
         StoreUnusable: Its store cannot be read, or lacks it.
     """
     if isinstance(place, SharedBatch):

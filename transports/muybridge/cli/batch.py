@@ -14,7 +14,7 @@ import click
 
 from muybridge import batch as batches
 from muybridge.batch import Preview, Report, read_items
-from muybridge.batch.items.folder import FOLDER, BatchMissing, Record, find_batch
+from muybridge.batch.items.folder import FOLDER, Record, find_batch
 from muybridge.batch.items.reading import THE_BATCH, Source, checked_items
 from muybridge.batch.results.reports import reasons
 from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
@@ -282,7 +282,9 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
     """
     try:
         return batches.status(out)
-    except BatchMissing:
+    except StoreUnusable as error:
+        if error.lacks != "batch":
+            raise
         interrupt.add_note("Nothing was sent.")
         raise interrupt from None
 

@@ -31,12 +31,9 @@ from muybridge.purchases.errors import (
     Exceeded,
     Lost,
     NameHeld,
-    NoneDecided,
     OnceTaken,
     OnceUnderWay,
-    StillSending,
     StoreUnusable,
-    TaskTaken,
 )
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
 from muybridge.purchases.store import Choosing, Pruning, Store
@@ -67,17 +64,14 @@ __all__ = [
     "Mark",
     "Measure",
     "NameHeld",
-    "NoneDecided",
     "OnceTaken",
     "OnceUnderWay",
     "Pruning",
     "Purchase",
     "Rows",
     "State",
-    "StillSending",
     "Store",
     "StoreUnusable",
-    "TaskTaken",
     "default_place",
     "open_store",
 ]

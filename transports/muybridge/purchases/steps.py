@@ -19,9 +19,7 @@ from muybridge.purchases.errors import (
     Exceeded,
     Lost,
     NameHeld,
-    StillSending,
     StoreUnusable,
-    TaskTaken,
 )
 from muybridge.purchases.history import Duration, keep
 from muybridge.purchases.items import (
@@ -290,7 +288,7 @@ class Transaction:
         if after.task is not None and after.task != before.task:
             other = self._other_with_task(after, tasks)
             if other is not None and isinstance(step, Decision):
-                raise TaskTaken(f"{called(other)} already has task {shown_id(after.task)}")
+                raise CannotDecide(f"{called(other)} already has task {shown_id(after.task)}")
             if other is not None and isinstance(step, News):
                 after = contested(before, step.outcome, other)
         if isinstance(step, Decision):
@@ -310,8 +308,9 @@ class Transaction:
             return
         left = before.sending_until - min(self.now, step.wall)
         if left > 0:
-            raise StillSending(
-                f"{called(before)} may still be under way for {left:.0f} seconds. Decide later"
+            raise CannotDecide(
+                f"{called(before)} may still be under way for {left:.0f} seconds. Decide later",
+                later=True,
             )
 
     def _check_release(

@@ -17,7 +17,6 @@ import attrs
 from muybridge.batch.items.decision_table import DECISIONS, NOTHING_DECIDED
 from muybridge.files.tables import Line, plain, read_table, write_table
 from muybridge.purchases.consent import check_consent
-from muybridge.purchases.errors import NoneDecided
 from muybridge.purchases.store import Choosing, Store
 from muybridge.verbs.spending import sweep, time_of
 from muybridge_protocol.errors import InputProblem, InvalidInput
@@ -176,7 +175,7 @@ def decide(
                     Choosing(one.key, one.choice, one.task, one.cost) for one in decisions
                 )
             )
-        except NoneDecided as error:
+        except CannotDecide as error:
             wrong = error.reasons
     told = {n: _told(reason, store) for n, reason in wrong.items()}
     if len(decisions) == 1:

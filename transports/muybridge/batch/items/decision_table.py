@@ -20,7 +20,6 @@ from muybridge.batch.items.decisions import ItemDecision, decide_items, find, op
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.shared import Place
 from muybridge.files.tables import cell, plain, read_table, write_table
-from muybridge.purchases.errors import NoneDecided
 from muybridge_protocol.errors import InputProblem, InvalidInput, LocalError
 from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 from muybridge_protocol.records.json import read_object, readable
@@ -141,7 +140,7 @@ def decide_all(
                 i_may_pay_twice=i_may_pay_twice,
                 only_checked=bool(problems),
             )
-        except NoneDecided as error:
+        except CannotDecide as error:
             problems += [
                 InputProblem(places[n], str(reason)) for n, reason in error.reasons.items()
             ]

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 import attrs
 
-from muybridge.batch.disk_errors import StoreOutdated, unusable
+from muybridge.batch.disk_errors import unusable
 from muybridge.batch.items.batch import Batch
 from muybridge.files.durable import make_folders, sync_folders, sync_names
 from muybridge.purchases import open_store
@@ -45,12 +45,6 @@ _GONE: Final = (
     "it does not know what was paid since. If the latest one is lost, look in your account for the "
     "batch's tasks, and begin another batch, in another folder."
 )
-
-
-class BatchMissing(StoreUnusable):
-    """There is no such batch."""
-
-    _charged = "no"
 
 
 @attrs.frozen
@@ -148,7 +142,7 @@ def find_in_folder(
                 argument="store",
             )
         if not own.exists():
-            raise StoreOutdated(_GONE.format(place=own, folder=folder))
+            raise StoreUnusable(_GONE.format(place=own, folder=folder), lacks="past")
         store = _open_own(own, patience)
     else:
         if given is not None and given.place != record.store:
@@ -163,7 +157,7 @@ def find_in_folder(
             stack.enter_context(store)
         found = Batch.find(store, record.batch)
         if found is None:
-            raise StoreOutdated(_GONE.format(place=store.place, folder=folder))
+            raise StoreUnusable(_GONE.format(place=store.place, folder=folder), lacks="past")
         stack.pop_all()  # the batch closes it
     return found
 
@@ -172,13 +166,12 @@ def find_batch(folder: Path, given: Store | None = None) -> Batch:
     """Return the batch in *folder*, as `find_in_folder` does.
 
     Raises:
-        BatchMissing: There is none.
         LocalError: It is in another store than the given one.
-        StoreUnusable: Its store cannot be read, or lacks it.
+        StoreUnusable: There is none, or its store cannot be read or lacks it.
     """
     found = find_in_folder(folder, given)
     if found is None:
-        raise BatchMissing(f"There is no batch in {folder}.")
+        raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
     return found
 
 

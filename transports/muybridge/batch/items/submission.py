@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from muybridge_protocol.estimates import PriceList
 
 
-class WrongService(StoreUnusable):
-    """The batch's tasks are at another service."""
-
-
 class NewItems:
     """Items as a store takes them, read again each time.
 
@@ -51,10 +47,10 @@ def check_service(batch: Batch, service: str) -> None:
     """Check that the batch's tasks are at *service*.
 
     Raises:
-        WrongService: They are elsewhere.
+        StoreUnusable: They are elsewhere.
     """
     if batch.service != service:
-        raise WrongService(
+        raise StoreUnusable(
             f"The batch {batch.name} was begun at {batch.service}, and this is {service}: "
             "its tasks are not known here. Use that service, or begin another batch."
         )

@@ -16,7 +16,6 @@ from muybridge.batch.items.batch import LEASE, SETTLED, Batch
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import (
     FOLDER,
-    BatchMissing,
     Record,
     begin_in_folder,
     close,
@@ -214,7 +213,7 @@ def _open_batch(
         raise
     if found is None:
         if items is None:
-            raise BatchMissing(f"There is no batch in {folder}.")
+            raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
         found = begin_in_folder(
             folder, given, NewItems(items), service=named, patience=settings.patience
         )
@@ -241,7 +240,7 @@ def _settle_service(batch: Batch, runner: Runner, service: Service, settings: Se
     begin in the same moment, either the later one reads the change, or this one finds the other.
 
     Raises:
-        WrongService: The batch's tasks are elsewhere, or another runner may create some there.
+        StoreUnusable: The batch's tasks are elsewhere, or another runner may create some there.
     """
     named = _name_of(service, settings)
     now = Batch.find(batch.store, batch.number) or batch

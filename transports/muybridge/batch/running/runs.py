@@ -88,7 +88,7 @@ def run(
 
     Raises:
         InvalidInput: Some items are not valid. Nothing was sent.
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
             Nothing is sent that the store could not record.
         LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
@@ -161,7 +161,7 @@ async def run_async(
 
     Raises:
         InvalidInput: Some items are not valid. Nothing was sent.
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
         LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
             set for a remote service, or *dedupe* for an embedded one.

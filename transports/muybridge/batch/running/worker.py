@@ -115,8 +115,8 @@ def work(
             for no limit. It still waits for the responses to creates in flight.
 
     Raises:
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are
-            elsewhere. Nothing is sent that it could not record.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere. Nothing
+            is sent that it could not record.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
             0; or *out* is not a valid place, differs from the batch's, or is missing.
@@ -166,8 +166,7 @@ async def work_async(
             for no limit.
 
     Raises:
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are
-            elsewhere.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
             0; or *out* is not a valid place, differs from the batch's, or is missing.
