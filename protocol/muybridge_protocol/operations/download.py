@@ -256,7 +256,7 @@ class Download(Operation[Saved]):
         beyond that must be dropped. Otherwise the body is ignored.
 
         Raises:
-            OperationMisuse: No head is expected.
+            RuntimeError: No head is expected.
         """
         self._check_step("accept", head, HttpHead, now=now)
         if head.status == 416:  # noqa: PLR2004  the part is not a part of this file
@@ -280,7 +280,7 @@ class Download(Operation[Saved]):
         """Return the operation after a piece of the body. Save the piece unless it has settled.
 
         Raises:
-            OperationMisuse: No piece is expected.
+            RuntimeError: No piece is expected.
         """
         self._check_step("take", piece, bytes)
         if self.part.offset == 0 and _looks_like_text(piece):
@@ -301,7 +301,7 @@ class Download(Operation[Saved]):
         """Return the operation after the end of the body.
 
         Raises:
-            OperationMisuse: No body is being read.
+            RuntimeError: No body is being read.
         """
         self._check_step("end", now=now)
         total = self.part.total

@@ -73,7 +73,6 @@ from muybridge_protocol.purchases.budget import (
     Number,
     Period,
     StoredBudget,
-    TagMissing,
     read_budget,
     written_budget,
 )
@@ -140,7 +139,6 @@ __all__ = [
     "State",
     "StoredBudget",
     "Sums",
-    "TagMissing",
     "Tags",
     "all_countable",
     "amounts_of",

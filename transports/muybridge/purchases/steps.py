@@ -51,7 +51,6 @@ from muybridge_protocol.purchases import (
     State,
     StoredBudget,
     Sums,
-    TagMissing,
     concluded,
     contested,
     day_of,
@@ -503,13 +502,13 @@ class Transaction:
         stored = limits_on(self.rows, tags)
         concerned: list[_Concerned] = []
         for one, _, purchase in new:
-            try:
-                found = [(it, it.tag_of(purchase.tags)) for it in stored]
-            except TagMissing as error:
-                self._take_back(one, _lacking(error.key))
+            lacking = next((it.tag for it in stored if it.lacks_tag(purchase.tags)), None)
+            if lacking is not None:
+                self._take_back(one, _lacking(lacking))
                 concerned.append([])
-            else:
-                concerned.append([(it, tag) for it, tag in found if tag is not None])
+                continue
+            found = [(it, it.tag_of(purchase.tags)) for it in stored]
+            concerned.append([(it, tag) for it, tag in found if tag is not None])
         limits = {tag for those in concerned for _, tag in those}
         limited.difference_update(tags)
         limited.update(limits)

@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +25,7 @@ from muybridge.files.state import state_folder
 from muybridge.signals import genuine, ignoring_errors
 from muybridge_protocol.errors import MuybridgeError
 from muybridge_protocol.local_errors import NOTHING_SENT
-from muybridge_protocol.purchases import Amounts, StoredBudget, TagMissing, Tags, labels_of
+from muybridge_protocol.purchases import Amounts, StoredBudget, Tags, labels_of
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
 
 if TYPE_CHECKING:
@@ -176,13 +175,9 @@ def budgets_for(store: Store, tags: Tags) -> list[tuple[StoredBudget, str]]:
     Raises:
         StoreUnusable: It cannot be read.
     """
-    found: list[tuple[StoredBudget, str]] = []
-    for stored in store.limits():
-        with suppress(TagMissing):  # the store says so when it records the request
-            tag = stored.tag_of(labels_of(tags))
-            if tag is not None:
-                found.append((stored, tag))
-    return found
+    # If the request lacks a key that one needs, the store says so when it records the request.
+    found = ((stored, stored.tag_of(labels_of(tags))) for stored in store.limits())
+    return [(stored, tag) for stored, tag in found if tag is not None]
 
 
 def _read() -> tuple[str, Mapping[str, Consent]]:
