@@ -52,7 +52,7 @@ def _kinds() -> Iterator[type[MuybridgeError]]:
 
 def _is_raised(kind: type[MuybridgeError]) -> bool:
     """Whether *kind* itself is raised, and not only classes that derive from it."""
-    return kind.__name__ not in ("MuybridgeError", "ServiceError", "TaskEnded")
+    return kind.__name__ not in ("MuybridgeError", "ServiceError")
 
 
 def _row(kind: type[MuybridgeError]) -> tuple[str, ...]:

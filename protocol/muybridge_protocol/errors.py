@@ -80,8 +80,6 @@ __all__ = [
     "ResultIncomplete",
     "ServiceError",
     "ServiceUnreachable",
-    "TaskCancelled",
-    "TaskEnded",
     "TaskFailed",
     "TaskNotFound",
     "TextAmbiguous",
@@ -367,8 +365,8 @@ class TextAmbiguous(CreateAmbiguous):
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class TaskEnded(ServiceError):
-    """A task ended without a result.
+class TaskFailed(ServiceError):
+    """The task ended without a result (status `failed` or `cancelled`).
 
     Args:
         result: The result record with the service's reason.
@@ -377,6 +375,13 @@ class TaskEnded(ServiceError):
     _charged = "perhaps"
 
     result: Result
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        task = f"Task {shown_id(self.result.id)}"
+        if self.result.status == "cancelled":
+            return f"{task} was cancelled."
+        return as_sentence(f"{task} failed: {self.result.error or 'no reason was given'}")
 
     def about(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all here
         """Return "": the first sentence already names the task."""
@@ -387,23 +392,6 @@ class TaskEnded(ServiceError):
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return (Remedy(kind=RemedyKind.CREATE),)
-
-
-class TaskFailed(TaskEnded):
-    """The service could not generate the result (status `failed`)."""
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        reason = self.result.error or "no reason was given"
-        return as_sentence(f"Task {shown_id(self.result.id)} failed: {reason}")
-
-
-class TaskCancelled(TaskEnded):
-    """The task was cancelled (status `cancelled`)."""
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        return f"Task {shown_id(self.result.id)} was cancelled."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

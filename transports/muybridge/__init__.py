@@ -69,8 +69,6 @@ if TYPE_CHECKING:
         ResultIncomplete as ResultIncomplete,
         ServiceError as ServiceError,
         ServiceUnreachable as ServiceUnreachable,
-        TaskCancelled as TaskCancelled,
-        TaskEnded as TaskEnded,
         TaskFailed as TaskFailed,
         TaskNotFound as TaskNotFound,
         TextAmbiguous as TextAmbiguous,
@@ -152,7 +150,7 @@ _HOMES: Final = {
         "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidInput InvalidKey "
         "InvalidRequest LinkExpired LocalError MuybridgeError NotCompleted NotSent "
         "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
-        "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
+        "ResultExpired ResultIncomplete ServiceError ServiceUnreachable "
         "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
     ),
     "muybridge_protocol.estimates": Home("Estimate PriceList Quantities Totals parse_prices"),

@@ -303,8 +303,7 @@ class BaseClient:
             on_update: Called with each valid response.
 
         Raises:
-            TaskFailed: The task failed; the error carries the result.
-            TaskCancelled: The task was cancelled.
+            TaskFailed: The task failed or was cancelled; the error carries the result.
             WaitTimeout: The task did not end in time, or the service was down all the time. Wait
                 again later.
             ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
@@ -363,7 +362,7 @@ class BaseClient:
             timeout: Seconds to wait in all, an hour by default; None for no limit.
 
         Raises:
-            ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
+            ServiceError: On iterating, as `wait`, but for `TaskFailed`.
         """
         refuse_misplaced(self, "watch", _misplaced)
         return Watch(
@@ -517,7 +516,7 @@ class BaseClient:
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
                 `NotCompleted` if the task is still in progress, and `SidecarFailed` if it
                 is saved and only its sidecar is not.
-            TaskEnded: The task has ended without a result.
+            TaskFailed: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "download", _misplaced)
@@ -553,7 +552,7 @@ class BaseClient:
 
         Raises:
             DownloadFailed: As `download`.
-            TaskEnded: The task has ended without a result.
+            TaskFailed: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "read", _misplaced)

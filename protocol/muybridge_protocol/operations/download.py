@@ -47,7 +47,6 @@ from muybridge_protocol.errors import (
     LinkExpired,
     NotCompleted,
     ServiceError,
-    TaskCancelled,
     TaskFailed,
 )
 from muybridge_protocol.events import DownloadProgress, WillRetry
@@ -393,10 +392,8 @@ class Download(Operation[Saved]):
     def _without_link(self, result: Result) -> ServiceError:
         """Return what it means that *result*, the latest record of the task, has no link."""
         if self.url is None:  # there has never been one
-            if result.status == Status.FAILED:
+            if result.status in (Status.FAILED, Status.CANCELLED):
                 return TaskFailed(result=result, task=self.task)
-            if result.status == Status.CANCELLED:
-                return TaskCancelled(result=result, task=self.task)
             if result.status != Status.COMPLETED:
                 return NotCompleted(reason=f"the task is {result.status}", task=self.task)
         return self._link_expired(f"the service has no link for it (status {result.status})")

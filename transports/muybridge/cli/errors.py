@@ -51,7 +51,7 @@ from muybridge_protocol.errors import (
     NotSent,
     Refused,
     ServiceError,
-    TaskEnded,
+    TaskFailed,
 )
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.records.convert import attributes
@@ -70,7 +70,7 @@ _TEXT_OPTIONS = {"model": "MODEL", "contents": "PROMPT", "systemInstruction": "-
 """How the command line names its fields. Settings are options of the same name."""
 
 EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
-    TaskEnded: FAILED,
+    TaskFailed: FAILED,
     NoText: FAILED,
     LocalError: INVALID,
     click.ClickException: INVALID,

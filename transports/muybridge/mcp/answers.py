@@ -23,7 +23,7 @@ from muybridge_protocol.errors import (
     MuybridgeError,
     OverBudget,
     Refused,
-    TaskEnded,
+    TaskFailed,
     TextAmbiguous,
 )
 from muybridge_protocol.records.json import JsonObject, readable
@@ -83,7 +83,7 @@ def refused(error: Exception) -> Answer:
             return _failed(error, plain.describe(in_tools), **quoted(error.message))
         case OverBudget():
             return _failed(error, f"{error.describe(in_tools)} {_STOP}")
-        case TaskEnded():
+        case TaskFailed():
             told = f"The task has ended without a result ({error.result.status}). {_AGAIN}"
             return _failed(error, told, **quoted(error.result.error))
         case MuybridgeError():

@@ -29,7 +29,6 @@ from muybridge.verbs import catalogue, decisions, generation, spending
 from muybridge_protocol.errors import (
     LocalError,
     NotCompleted,
-    TaskCancelled,
     TaskFailed,
     WaitTimeout,
 )
@@ -194,7 +193,7 @@ class Tools:
                     made = await run_sync(wait, limiter=self._waits)
             except WaitTimeout as error:
                 trouble = error.reason
-            except (TaskFailed, TaskCancelled) as error:
+            except TaskFailed as error:
                 return _ended(error.result)
             if made is not None and made.result is not None:
                 return _done(task, made.result)

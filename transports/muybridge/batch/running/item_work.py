@@ -28,7 +28,7 @@ from muybridge_protocol.errors import (
     InvalidAddress,
     ResultExpired,
     ServiceError,
-    TaskEnded,
+    TaskFailed,
 )
 from muybridge_protocol.events import (
     DownloadProgress,
@@ -171,9 +171,9 @@ class ItemWork:
         }
         self._run.event(self.item, What.COMPLETED, task=self._task_id)
 
-    def failed(self, error: TaskEnded | ResultExpired, wall: float) -> Step:
+    def failed(self, error: TaskFailed | ResultExpired, wall: float) -> Step:
         """Return the step of a task that has ended without a result."""
-        result = error.result if isinstance(error, TaskEnded) else None
+        result = error.result if isinstance(error, TaskFailed) else None
         return Stage.FAILED, {
             "result": None if result is None else _written(result),
             "reason": error.what(),

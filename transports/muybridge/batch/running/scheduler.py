@@ -58,7 +58,7 @@ from muybridge_protocol.errors import (
     MuybridgeError,
     ResultExpired,
     ServiceError,
-    TaskEnded,
+    TaskFailed,
 )
 from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.fleet import Dispatch, FleetOutcome
@@ -516,7 +516,7 @@ class Scheduler(FleetTeam):
             if isinstance(ended, Result):
                 work.completed(ended, self._runtime.wall())
         match ended:
-            case TaskEnded() | ResultExpired() as error:
+            case TaskFailed() | ResultExpired() as error:
                 await self._move(work, work.failed(error, self._runtime.wall()))
                 with self._team.lock:
                     self._report_end(work, error)
