@@ -17,11 +17,10 @@ import moments
 from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
 from muybridge.batch.results.places import open_store
 from muybridge.batch.results.places.names import agreed_place, place_for_all
-from muybridge.batch.results.places.port import PlaceAway
 from muybridge.batch.results.places.s3 import S3Store
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Store
-from muybridge.purchases.errors import StoreAway
+from muybridge.purchases.errors import StoreUnusable
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Item
 
@@ -221,7 +220,7 @@ def test_a_record_that_fails(
     """A result that is stored, but not recorded, is recorded later, even without its link."""
     submit(server, shared, 1)
     move = moments.at("item moved").value
-    failures = iter([StoreAway("the database is away")])
+    failures = iter([StoreUnusable("the database is away", away=True)])
 
     def failing(store: Store, item: Item, after: Stage, **facts: Any) -> Item:
         if after is Stage.DOWNLOADED and (failure := next(failures, None)) is not None:
@@ -330,8 +329,10 @@ def test_an_endpoint_that_is_no_address(
 def test_the_endpoint_for_s3_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint that AWS's own tools use for S3 alone counts before the one for all services."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
-    with pytest.raises(PlaceAway, match=rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"):
+    at_once = rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"
+    with pytest.raises(PlaceUnusable, match=at_once) as caught:
         open_store(OUT).check()
+    assert caught.value.away
 
 
 def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,6 +351,6 @@ def test_which_responses_may_pass() -> None:
     away = [
         status
         for status in (403, 404, 408, 409, 412, 429, 499, 500, 503)
-        if isinstance(judge(S3Store(OUT), f"status code: {status}"), PlaceAway)
+        if judge(S3Store(OUT), f"status code: {status}").away
     ]
     assert away == [408, 409, 429, 500, 503]

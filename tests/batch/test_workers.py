@@ -20,7 +20,6 @@ from muybridge.batch import (
 from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases import Budget, Measure, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
-from muybridge.purchases.errors import StoreAway
 from muybridge_protocol.errors import InvalidInput, LocalError
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.fleet import Fleet
@@ -374,7 +373,7 @@ def test_a_response_waits_on_the_disk_while_the_database_is_away(
         if not failed:
             with shared.open() as found:
                 failed.append(found.entry(1).state)
-            raise StoreAway("the database is away")
+            raise StoreUnusable("the database is away", away=True)
         return original(store, *arguments)
 
     if is_dead:

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from muybridge import batch
 from muybridge.batch import SharedBatch, Stage
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.purchases import Budget, StoreUnusable
-from muybridge.purchases.errors import StoreAway
 from muybridge.workers import celery_app
 from muybridge_protocol.service import Service
 
@@ -128,9 +128,9 @@ def test_results_that_cannot_be_downloaded(
     assert server.posts == 2
 
 
-@pytest.mark.parametrize("kind", [StoreAway, PlaceUnusable])
+@pytest.mark.parametrize("kind", [partial(StoreUnusable, away=True), PlaceUnusable])
 def test_a_place_that_fails(
-    kind: type[Exception],
+    kind: Callable[[str], Exception],
     turn: Turn,
     server: BillingServer,
     shared: SharedBatch,

@@ -77,7 +77,8 @@ def store_errors(context: click.Context, invocation: Invocation) -> Generator[No
             invocation.say_next_command()
         if invocation.presentation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
-            document({"ok": False, "error": told | ({"lacks": lacks} if lacks else {})})
+            told |= {"lacks": lacks, "away": error.away}
+            document({"ok": False, "error": told})
         context.exit(NOT_SAVED)
 
 

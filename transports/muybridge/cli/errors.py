@@ -273,7 +273,7 @@ def _records(invocation: Invocation) -> dict[str, Any]:
 
 _FACTS: Final = (
     *("argument", "status", "retry_after", "candidate_id", "reason"),
-    *("asset_id", "code", "msg"),
+    *("asset_id", "code", "msg", "lacks", "away", "later"),
 )
 """The attributes of errors that programs are told."""
 

@@ -16,19 +16,19 @@ class StoreUnusable(MuybridgeError):
         parts: The message: texts, and the remedies among them.
         lacks: What a store lacks that can be read: "batch" if no such batch was begun, or "past" if
             it is an older copy of itself, or a new store, without what was recorded in it.
+        away: Whether the database cannot be reached at the moment, which may pass.
     """
 
-    def __init__(self, *parts: Any, lacks: Literal["", "batch", "past"] = "") -> None:
+    def __init__(
+        self, *parts: Any, lacks: Literal["", "batch", "past"] = "", away: bool = False
+    ) -> None:
         super().__init__(*parts)
         self.lacks = lacks
+        self.away = away
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
-        """Return the error as a JSON object, with what the store lacks."""
-        return {**super().to_dict(face), "lacks": self.lacks}
-
-
-class StoreAway(StoreUnusable):
-    """The store's database cannot be reached at the moment."""
+        """Return the error as a JSON object, with what the store lacks and whether it is away."""
+        return {**super().to_dict(face), "lacks": self.lacks, "away": self.away}
 
 
 class OnceTaken(LocalError):

@@ -27,7 +27,7 @@ from muybridge.batch import SharedBatch, work
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.client import Client
 from muybridge.extras import missing_extra
-from muybridge.purchases.errors import StoreAway
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.workers.environment import WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
 from muybridge.workers.turns import PAUSE, TurnLog, delay_after
@@ -118,7 +118,9 @@ def _work(batch: str, log: TurnLog) -> int | None:
                 spool=settings.spool,
                 seconds=settings.seconds,
             )
-    except (StoreAway, PlaceUnusable) as error:
+    except (StoreUnusable, PlaceUnusable) as error:
+        if isinstance(error, StoreUnusable) and not error.away:
+            raise
         log.away(error, PAUSE)
         return PAUSE
     delay = delay_after(report, timed_out=time.monotonic() >= ends_at)

@@ -24,7 +24,7 @@ from muybridge.batch.items.batch import LEASE
 from muybridge.batch.items.submission import check_service
 from muybridge.batch.results.places.names import agreed_place
 from muybridge.batch.results.places.opening import open_store, spool_of
-from muybridge.batch.results.places.port import PlaceAway, Store
+from muybridge.batch.results.places.port import PlaceUnusable, Store
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.opening import at_work, books_of, check_client
 from muybridge.batch.running.run_state import Run, Settings
@@ -42,7 +42,7 @@ from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create, is_time
 from muybridge.drivers.runtime import FOREVER
 from muybridge.files.durable import make_folders
-from muybridge.purchases.errors import Lost, StoreAway
+from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -285,8 +285,9 @@ async def _work(
         except Lost:  # declared dead: the next incarnation continues
             if runtime.now() >= ends_at:
                 return shared_status(batch)
-        except (StoreAway, PlaceAway) as error:
-            if runtime.now() - reached > settings.patience or runtime.now() >= ends_at:
+        except (StoreUnusable, PlaceUnusable) as error:
+            now = runtime.now()
+            if not error.away or now - reached > settings.patience or now >= ends_at:
                 raise
             if not waiting:
                 _LOG.warning("%s This worker waits up to %g seconds.", error, settings.patience)
