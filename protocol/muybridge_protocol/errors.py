@@ -25,7 +25,6 @@ from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.local_errors import (
-    FileNameWarning,
     IgnoredSetting,
     InvalidAddress,
     InvalidInput,
@@ -33,8 +32,8 @@ from muybridge_protocol.local_errors import (
     InvalidRequest,
     LocalError,
     MuybridgeError,
+    MuybridgeWarning,
     PlainHttpWarning,
-    PollingTooOften,
 )
 from muybridge_protocol.problems import InputProblem
 from muybridge_protocol.records.json import readable
@@ -57,7 +56,6 @@ __all__ = [
     "AssetDeleteUnknown",
     "CreateAmbiguous",
     "DownloadFailed",
-    "FileNameWarning",
     "Forbidden",
     "IgnoredSetting",
     "InputProblem",
@@ -68,11 +66,11 @@ __all__ = [
     "LinkExpired",
     "LocalError",
     "MuybridgeError",
+    "MuybridgeWarning",
     "NotCompleted",
     "NotSent",
     "OverBudget",
     "PlainHttpWarning",
-    "PollingTooOften",
     "ProtocolViolation",
     "RateLimited",
     "Refused",

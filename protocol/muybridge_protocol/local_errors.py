@@ -68,23 +68,19 @@ class MuybridgeError(Exception):
         return message((p if isinstance(p, Remedy) else str(p) for p in self.args), face)
 
 
-class IgnoredSetting(UserWarning):
-    """A setting was accepted, but the service ignores or overrides it."""
+class MuybridgeWarning(UserWarning):
+    """Something works, but not as its caller may expect.
 
-
-class PlainHttpWarning(UserWarning):
-    """The API key is sent in clear text."""
-
-
-class FileNameWarning(UserWarning):
-    """A result was saved under another name than the given one, or under one that misleads.
-
-    A file has the given name already, or the name's suffix is that of another format.
+    A result was saved under another name, for example, or polls come faster than the service asks.
     """
 
 
-class PollingTooOften(UserWarning):
-    """The poll interval is below the minimum that the service states."""
+class IgnoredSetting(MuybridgeWarning):
+    """A setting was accepted, but the service ignores or overrides it."""
+
+
+class PlainHttpWarning(MuybridgeWarning):
+    """The API key is sent in clear text."""
 
 
 class LocalError(MuybridgeError, ValueError):

@@ -23,7 +23,7 @@ from muybridge import (
     ImgaRequest,
     ImgbRequest,
     LocalError,
-    PollingTooOften,
+    MuybridgeWarning,
     Task,
     TaskFailed,
     VidmRequest,
@@ -146,7 +146,7 @@ def test_a_pace_below_the_minimum_is_warned_of_once() -> None:
     inside = InProcessTransport(world)
     with Client(KEY, world.url, poll_interval=1, transport=inside, clock=world.clock) as client:
         work = [VidvRequest(model="vidv_3_1_fast", prompt="a horse")] * 3
-        with pytest.warns(PollingTooOften) as caught:
+        with pytest.warns(MuybridgeWarning, match="family vidv") as caught:
             client.run_all(work)
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         AssetDeleteUnknown as AssetDeleteUnknown,
         CreateAmbiguous as CreateAmbiguous,
         DownloadFailed as DownloadFailed,
-        FileNameWarning as FileNameWarning,
         Forbidden as Forbidden,
         IgnoredSetting as IgnoredSetting,
         InvalidAddress as InvalidAddress,
@@ -57,11 +56,11 @@ if TYPE_CHECKING:
         LinkExpired as LinkExpired,
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
+        MuybridgeWarning as MuybridgeWarning,
         NotCompleted as NotCompleted,
         NotSent as NotSent,
         OverBudget as OverBudget,
         PlainHttpWarning as PlainHttpWarning,
-        PollingTooOften as PollingTooOften,
         ProtocolViolation as ProtocolViolation,
         RateLimited as RateLimited,
         Refused as Refused,
@@ -146,12 +145,12 @@ _HOMES: Final = {
     "muybridge.wire.requests_transport": Home("RequestsTransport"),
     "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
-        "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
-        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidInput InvalidKey "
-        "InvalidRequest LinkExpired LocalError MuybridgeError NotCompleted NotSent "
-        "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
-        "ResultExpired ResultIncomplete ServiceError ServiceUnreachable "
-        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
+        "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed Forbidden "
+        "IgnoredSetting InvalidAddress InvalidInput InvalidKey InvalidRequest LinkExpired "
+        "LocalError MuybridgeError MuybridgeWarning NotCompleted NotSent OverBudget "
+        "PlainHttpWarning ProtocolViolation RateLimited Refused ResultExpired ResultIncomplete "
+        "ServiceError ServiceUnreachable TaskFailed TaskNotFound TextAmbiguous Unauthorized "
+        "WaitTimeout"
     ),
     "muybridge_protocol.estimates": Home("Estimate PriceList Quantities Totals parse_prices"),
     "muybridge_protocol.families": Home(
