@@ -181,7 +181,7 @@ class PostgresDatabase:
             said = f"{self._place} is busy. Nothing is sent. Run again later."
             raise StoreUnusable(said, away=True) from error
         except psycopg.errors.UndefinedTable as error:
-            raise StoreUnusable(f"{self._place} {REPLACED}") from error
+            raise StoreUnusable(f"{self._place} {REPLACED}", lacks="past") from error
         except psycopg.Error as error:
             raise StoreUnusable(
                 f"{self._place}: {message_of(error)}. Nothing is sent. Make the database reachable "

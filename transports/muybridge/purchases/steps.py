@@ -196,7 +196,7 @@ class Transaction:
             and mark.armed_at >= float(pruned)
         )
         if (salt is not None and salt != self.salt) or is_older:
-            raise StoreUnusable(f"{place} {REPLACED}")
+            raise StoreUnusable(f"{place} {REPLACED}", lacks="past")
 
     def carry_out(
         self,
