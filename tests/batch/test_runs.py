@@ -22,9 +22,9 @@ from muybridge import AsyncClient, Client, TrioClient, batch
 from muybridge.batch import BatchEvent, Report, Stage, StoreUnusable, What
 from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.item_work import ItemWork
-from muybridge.batch.running.run_state import Stopped
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.shared import open_batch
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted

@@ -16,9 +16,10 @@ from muybridge.batch.events import What
 from muybridge.batch.items.requests import request_of
 from muybridge.batch.results.places.folder import no_room
 from muybridge.batch.results.places.port import PlaceUnusable, Stored
-from muybridge.batch.running.run_state import Run, Stopped
+from muybridge.batch.running.run_state import Run
 from muybridge.batch.running.side_files import ReplySlot
 from muybridge.batch.storable_values import one_line
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem

@@ -29,10 +29,11 @@ from muybridge.batch.results.places.folder import FolderStore
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.notes import HOW_TO_GO_ON, KEPT, TO_RESUME
 from muybridge.batch.running.recovery import recover
-from muybridge.batch.running.run_state import Run, Settings, Stopped
+from muybridge.batch.running.run_state import Run, Settings
 from muybridge.batch.running.side_files import Runner
 from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.notes import UNDER_WAY
 from muybridge.purchases.booking import Books
 from muybridge.purchases.errors import Lost, StoreUnusable

@@ -17,11 +17,12 @@ from muybridge.batch.results.places.names import check_place
 from muybridge.batch.results.reports import closing_report
 from muybridge.batch.results.sidecars import catch_up
 from muybridge.batch.running.opening import CONCURRENCY, books_of, check_client, opened
-from muybridge.batch.running.run_state import Settings, Stopped
+from muybridge.batch.running.run_state import Settings
 from muybridge.batch.running.scheduler import Scheduler
 from muybridge.client import Client
 from muybridge.configuration import check_spending
 from muybridge.drivers import blocking
+from muybridge.drivers.fleet_team import Stopped
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.purchases import Stage

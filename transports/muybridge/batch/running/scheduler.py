@@ -40,11 +40,11 @@ from muybridge.batch.running.creates import ItemBooking, reply_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.batch.running.recovery import recover
-from muybridge.batch.running.run_state import Run, Stopped
+from muybridge.batch.running.run_state import Run
 from muybridge.batch.storable_values import one_line
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.fleet_team import End, FleetTeam, Withdrawn, take_end
+from muybridge.drivers.fleet_team import End, FleetTeam, Stopped, take_end
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
@@ -293,7 +293,7 @@ class Scheduler(FleetTeam):
             dedupe=self._run.settings.dedupe,
         )
         if booking.name is not None and await self._has_joined(work, booking):
-            raise Withdrawn
+            raise Stopped
         with self._team.lock:
             work.sending(sent.request)
             work.armed, work.is_sending = booking.key, True
