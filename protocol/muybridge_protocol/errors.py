@@ -1,6 +1,6 @@
 """Errors and warnings: one class for each possible next step.
 
-A `LocalError`, such as `InvalidRequest` or `InvalidKey`, is raised before anything is sent. A
+A `LocalError`, such as `InvalidRequest`, is raised before anything is sent. A
 `ServiceError` says that the request failed on its way to the service, that the service reported a
 problem, or that a budget would be exceeded. A few others, such as `NoText` and `StoreUnusable`,
 derive from `MuybridgeError` alone. An error about a task carries the task, which `Task.to_token`
@@ -28,7 +28,6 @@ from muybridge_protocol.local_errors import (
     IgnoredSetting,
     InvalidAddress,
     InvalidInput,
-    InvalidKey,
     InvalidRequest,
     LocalError,
     MuybridgeError,
@@ -61,7 +60,6 @@ __all__ = [
     "InputProblem",
     "InvalidAddress",
     "InvalidInput",
-    "InvalidKey",
     "InvalidRequest",
     "LinkExpired",
     "LocalError",

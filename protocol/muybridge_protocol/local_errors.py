@@ -173,9 +173,5 @@ class InvalidInput(LocalError):
         return list_problems(problems, what, undone)
 
 
-class InvalidKey(LocalError):
-    """The API key is missing, or cannot be sent as it is. The message never contains it."""
-
-
 class InvalidAddress(LocalError):
     """A base URL, path or download URL cannot be used."""

@@ -47,7 +47,6 @@ from muybridge_protocol.iri import ascii_url
 from muybridge_protocol.local_errors import (
     NOTHING_SENT,
     InvalidAddress,
-    InvalidKey,
     LocalError,
 )
 from muybridge_protocol.records.json import truncated
@@ -151,7 +150,7 @@ def check_key(key: str) -> str:
     """Return the API key without the one line end that a key file has.
 
     Raises:
-        InvalidKey: It is empty, in quotation marks, or contains white space, control or non-ASCII
+        LocalError: It is empty, in quotation marks, or contains white space, control or non-ASCII
             characters. The message does not contain it.
     """
     for line_end in ("\r\n", "\n"):
@@ -160,16 +159,18 @@ def check_key(key: str) -> str:
             break
     if not key:
         give = Remedy(kind=RemedyKind.GIVE, option="api_key", variable="MUYBRIDGE_API_KEY")
-        raise InvalidKey("The API key is empty.", give)
+        raise LocalError("The API key is empty.", give, argument="api_key")
     if key[0] in _QUOTES or key[-1] in _QUOTES:
-        raise InvalidKey(
+        raise LocalError(
             "The API key begins or ends with a quotation mark, which is not part of a key. Remove "
-            "the quotation marks; the key is not shown here."
+            "the quotation marks; the key is not shown here.",
+            argument="api_key",
         )
     if not _KEY.fullmatch(key):
-        raise InvalidKey(
+        raise LocalError(
             "The API key contains white space, control or non-ASCII characters, which cannot be "
-            "sent. Copy it again; it is not shown here."
+            "sent. Copy it again; it is not shown here.",
+            argument="api_key",
         )
     return key
 

@@ -21,7 +21,6 @@ from muybridge import (
     CreateAmbiguous,
     DownloadFailed,
     InvalidAddress,
-    InvalidKey,
     LocalError,
     MuybridgeWarning,
     PlainHttpWarning,
@@ -248,7 +247,7 @@ def test_missing_settings(make_client: MakeClient) -> None:
     """Without key or base URL the message names the variable that may hold it."""
     with pytest.raises(InvalidAddress, match="MUYBRIDGE_BASE_URL"):
         make_client("")
-    with pytest.raises(InvalidKey, match="MUYBRIDGE_API_KEY"):
+    with pytest.raises(LocalError, match="MUYBRIDGE_API_KEY"):
         make_client("https://service.test", api_key=None)
 
 

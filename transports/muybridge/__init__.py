@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         IgnoredSetting as IgnoredSetting,
         InvalidAddress as InvalidAddress,
         InvalidInput as InvalidInput,
-        InvalidKey as InvalidKey,
         InvalidRequest as InvalidRequest,
         LinkExpired as LinkExpired,
         LocalError as LocalError,
@@ -146,7 +145,7 @@ _HOMES: Final = {
     "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
         "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed Forbidden "
-        "IgnoredSetting InvalidAddress InvalidInput InvalidKey InvalidRequest LinkExpired "
+        "IgnoredSetting InvalidAddress InvalidInput InvalidRequest LinkExpired "
         "LocalError MuybridgeError MuybridgeWarning NotCompleted NotSent OverBudget "
         "PlainHttpWarning ProtocolViolation RateLimited Refused ResultExpired ResultIncomplete "
         "ServiceError ServiceUnreachable TaskFailed TaskNotFound TextAmbiguous Unauthorized "

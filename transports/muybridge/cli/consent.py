@@ -26,7 +26,7 @@ from muybridge.verbs.consent import (
     stored_consent,
     uncovered,
 )
-from muybridge_protocol.errors import InvalidKey
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.estimates import Quantities, Totals, estimate_of
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.purchases import Amounts, Measure, OwnTags, amounts_of
@@ -60,9 +60,10 @@ def consent(invocation: Invocation, *, choice: str | None) -> None:
     """  # noqa: D301  click's own mark for lines that stay as they are
     key = _key(invocation)
     if key is None:
-        raise InvalidKey(
+        raise LocalError(
             "There is no API key, and consent is kept for the account of one.",
             Remedy(kind=RemedyKind.GIVE, option="api_key", variable=KEY_VARIABLE),
+            argument="api_key",
         )
     if choice is not None:
         if not _is_terminal():

@@ -42,8 +42,6 @@ from muybridge_protocol.errors import (
     AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
-    InvalidAddress,
-    InvalidKey,
     InvalidRequest,
     LocalError,
     MuybridgeError,
@@ -193,8 +191,8 @@ def report(error: BaseException, invocation: Invocation) -> int:
         elif invocation.course.answer is not None and not invocation.connection.local:
             message += " The answer may have been charged. Asking again may cost again."
     exits = _report(type(error).__name__, message, code, invocation, details)
-    lacks = isinstance(error, InvalidKey | InvalidAddress) and any(
-        remedy.kind is RemedyKind.GIVE for remedy in error.remedies
+    lacks = isinstance(error, LocalError) and any(
+        remedy.kind is RemedyKind.GIVE and remedy.variable for remedy in error.remedies
     )
     if lacks:
         say(_WITHOUT_SERVICE)
