@@ -90,8 +90,7 @@ def obtain_consent(invocation: Invocation, wanted: Quantities, *, yes: bool) -> 
         yes: Whether a person at the terminal has agreed in the command line.
 
     Raises:
-        ConsentRequired: It may not.
-        ConsentUnusable: That cannot be read.
+        ConsentRequired: It may not, or what is stored cannot be read.
         StoreUnusable: The store with the budgets cannot be read.
         click.exceptions.Exit: The answer is no. Nothing was sent.
     """
@@ -131,8 +130,7 @@ def require_budget(invocation: Invocation, batch: str | None = None) -> None:
         batch: The name of the batch in the store, if it is known: it may have a budget of its own.
 
     Raises:
-        ConsentRequired: No budget in the store limits creates.
-        ConsentUnusable: What is stored cannot be read.
+        ConsentRequired: No budget in the store limits creates, or what is stored cannot be read.
         StoreUnusable: The store cannot be read.
     """
     if _chosen(invocation) is not Consent.BUDGET:

@@ -36,7 +36,7 @@ from muybridge.cli.totals import plain
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.purchases.errors import OnceUnderWay, StoreUnusable
 from muybridge.signals import Terminated
-from muybridge.verbs.consent import ConsentRequired, ConsentUnusable
+from muybridge.verbs.consent import ConsentRequired
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeleteUnknown,
@@ -76,7 +76,6 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     NotSent: NOT_SENT,
     StoreUnusable: NOT_SENT,
     ConsentRequired: NOT_SENT,
-    ConsentUnusable: NOT_SENT,
     OnceUnderWay: SAFE,
     Refused: NOT_SENT,
     AssetDeleteFailed: NOT_SENT,
