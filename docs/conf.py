@@ -34,7 +34,6 @@ nitpick_ignore = [
     ("py:class", "Book"),
     ("py:class", "Clock"),
     ("py:exc", "ConsentRequired"),
-    ("py:exc", "ConsentUnusable"),
     ("py:class", "Dedupe"),
     ("py:class", "Driver"),
     ("py:class", "Fields"),

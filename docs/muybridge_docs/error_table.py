@@ -52,18 +52,26 @@ def _kinds() -> Iterator[type[MuybridgeError]]:
 
 def _is_raised(kind: type[MuybridgeError]) -> bool:
     """Whether *kind* itself is raised, and not only classes that derive from it."""
-    return kind.__name__ not in ("MuybridgeError", "LocalError", "ServiceError", "TaskEnded")
+    return kind.__name__ not in ("MuybridgeError", "ServiceError")
 
 
 def _row(kind: type[MuybridgeError]) -> tuple[str, ...]:
     if not issubclass(kind, ServiceError):
         # Such errors are made of their message; only the class says what was charged.
-        return code(kind.__name__), str(kind._charged), "", "in the message"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  of the class
+        return code(kind.__name__), str(kind._charged), _own(kind), "in the message"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  of the class
     alone, known = _made(kind, None), _made(kind, _TASK)
     charged = _either(alone.charged, known.charged)
     fields = [field.name for field in attrs.fields(kind) if field.name not in _COMMON]
     carried = ", ".join(code(name) for name in ("task", *fields))
     return code(kind.__name__), charged, carried, _either(_words(alone), _words(known))
+
+
+def _own(kind: type[MuybridgeError]) -> str:
+    """Return what an error of *kind* is made of beside its message."""
+    if "__init__" not in vars(kind):
+        return ""
+    names = inspect.signature(kind).parameters.keys() - {"parts", "accepted", "what", "undone"}
+    return ", ".join(map(code, sorted(names)))
 
 
 def _made(kind: type[ServiceError], task: Task | None) -> ServiceError:

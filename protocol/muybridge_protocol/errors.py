@@ -1,6 +1,6 @@
 """Errors and warnings: one class for each possible next step.
 
-A `LocalError`, such as `InvalidRequest` or `InvalidKey`, is raised before anything is sent. A
+A `LocalError`, such as `InvalidRequest`, is raised before anything is sent. A
 `ServiceError` says that the request failed on its way to the service, that the service reported a
 problem, or that a budget would be exceeded. A few others, such as `NoText` and `StoreUnusable`,
 derive from `MuybridgeError` alone. An error about a task carries the task, which `Task.to_token`
@@ -25,19 +25,16 @@ from muybridge_protocol.durations import shown_seconds
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.local_errors import (
-    FileNameWarning,
     IgnoredSetting,
     InvalidAddress,
-    InvalidIdentifier,
-    InvalidKey,
+    InvalidInput,
     InvalidRequest,
-    InvalidToken,
     LocalError,
     MuybridgeError,
+    MuybridgeWarning,
     PlainHttpWarning,
-    PollingTooOften,
-    UnknownFamily,
 )
+from muybridge_protocol.problems import InputProblem
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.remedies import (
     Charged,
@@ -58,22 +55,20 @@ __all__ = [
     "AssetDeleteUnknown",
     "CreateAmbiguous",
     "DownloadFailed",
-    "FileNameWarning",
     "Forbidden",
     "IgnoredSetting",
+    "InputProblem",
     "InvalidAddress",
-    "InvalidIdentifier",
-    "InvalidKey",
+    "InvalidInput",
     "InvalidRequest",
-    "InvalidToken",
     "LinkExpired",
     "LocalError",
     "MuybridgeError",
+    "MuybridgeWarning",
     "NotCompleted",
     "NotSent",
     "OverBudget",
     "PlainHttpWarning",
-    "PollingTooOften",
     "ProtocolViolation",
     "RateLimited",
     "Refused",
@@ -81,13 +76,10 @@ __all__ = [
     "ResultIncomplete",
     "ServiceError",
     "ServiceUnreachable",
-    "TaskCancelled",
-    "TaskEnded",
     "TaskFailed",
     "TaskNotFound",
     "TextAmbiguous",
     "Unauthorized",
-    "UnknownFamily",
     "WaitTimeout",
 ]
 
@@ -369,8 +361,8 @@ class TextAmbiguous(CreateAmbiguous):
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
-class TaskEnded(ServiceError):
-    """A task ended without a result.
+class TaskFailed(ServiceError):
+    """The task ended without a result (status `failed` or `cancelled`).
 
     Args:
         result: The result record with the service's reason.
@@ -379,6 +371,13 @@ class TaskEnded(ServiceError):
     _charged = "perhaps"
 
     result: Result
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        task = f"Task {shown_id(self.result.id)}"
+        if self.result.status == "cancelled":
+            return f"{task} was cancelled."
+        return as_sentence(f"{task} failed: {self.result.error or 'no reason was given'}")
 
     def about(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all here
         """Return "": the first sentence already names the task."""
@@ -389,23 +388,6 @@ class TaskEnded(ServiceError):
 
     def _remedies(self) -> tuple[Remedy, ...]:
         return (Remedy(kind=RemedyKind.CREATE),)
-
-
-class TaskFailed(TaskEnded):
-    """The service could not generate the result (status `failed`)."""
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        reason = self.result.error or "no reason was given"
-        return as_sentence(f"Task {shown_id(self.result.id)} failed: {reason}")
-
-
-class TaskCancelled(TaskEnded):
-    """The task was cancelled (status `cancelled`)."""
-
-    def what(self) -> str:
-        """Return what happened, as a sentence."""
-        return f"Task {shown_id(self.result.id)} was cancelled."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

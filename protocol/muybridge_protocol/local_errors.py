@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from muybridge_protocol.problems import heading, list_problems
+import attrs
+
+from muybridge_protocol.problems import InputProblem, heading, list_problems
 from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
 if TYPE_CHECKING:
@@ -66,23 +68,19 @@ class MuybridgeError(Exception):
         return message((p if isinstance(p, Remedy) else str(p) for p in self.args), face)
 
 
-class IgnoredSetting(UserWarning):
-    """A setting was accepted, but the service ignores or overrides it."""
+class MuybridgeWarning(UserWarning):
+    """Something works, but not as its caller may expect.
 
-
-class PlainHttpWarning(UserWarning):
-    """The API key is sent in clear text."""
-
-
-class FileNameWarning(UserWarning):
-    """A result was saved under another name than the given one, or under one that misleads.
-
-    A file has the given name already, or the name's suffix is that of another format.
+    A result was saved under another name, for example, or polls come faster than the service asks.
     """
 
 
-class PollingTooOften(UserWarning):
-    """The poll interval is below the minimum that the service states."""
+class IgnoredSetting(MuybridgeWarning):
+    """A setting was accepted, but the service ignores or overrides it."""
+
+
+class PlainHttpWarning(MuybridgeWarning):
+    """The API key is sent in clear text."""
 
 
 class LocalError(MuybridgeError, ValueError):
@@ -91,11 +89,18 @@ class LocalError(MuybridgeError, ValueError):
     Args:
         parts: The message: texts, and the remedies among them.
         accepted: What would be accepted instead, or "" if the message says it.
+        argument: The argument that is wrong, such as `tags` or `out`, or the environment variable;
+            "" if it is another mistake.
     """
 
-    def __init__(self, *parts: Any, accepted: str = "") -> None:
+    def __init__(self, *parts: Any, accepted: str = "", argument: str = "") -> None:
         super().__init__(*parts)
         self.accepted = accepted
+        self.argument = argument
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error as a JSON object, with the argument that is wrong."""
+        return {**super().to_dict(face), "argument": self.argument}
 
     def describe(self, face: Face = in_python) -> str:
         """Return what happened and what to do, in the words of *face*."""
@@ -143,21 +148,30 @@ class InvalidRequest(LocalError):
         return f"the {self.family} request"
 
 
-class UnknownFamily(LocalError):
-    """The service has no family with that name."""
+class InvalidInput(LocalError):
+    """A batch, a price file, a table of decisions or a script of answers is not valid.
 
+    Args:
+        what: What is not valid, such as `the batch`.
+        problems: Every problem found.
+        undone: What was not done because of them.
+    """
 
-class InvalidKey(LocalError):
-    """The API key is missing, or cannot be sent as it is. The message never contains it."""
+    def __init__(
+        self, what: str, problems: Iterable[InputProblem], undone: str = "nothing was sent"
+    ) -> None:
+        self.problems: tuple[InputProblem, ...] = tuple(problems)
+        super().__init__(what, self.problems, undone)
 
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error and all of its problems as a JSON object."""
+        return {**super().to_dict(face), "problems": [*map(attrs.asdict, self.problems)]}
 
-class InvalidIdentifier(LocalError):
-    """A task id, asset id or model name cannot be part of a path."""
+    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
+        """Return every problem."""
+        what, problems, undone = self.args
+        return list_problems(problems, what, undone)
 
 
 class InvalidAddress(LocalError):
     """A base URL, path or download URL cannot be used."""
-
-
-class InvalidToken(LocalError):
-    """A task token cannot be read."""

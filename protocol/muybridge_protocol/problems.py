@@ -5,9 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import attrs
+
 from muybridge_protocol.records.json import readable
 
 _SHOWN_PROBLEMS: Final = 50
+
+
+@attrs.frozen
+class InputProblem:
+    """Something wrong in a file, a list of items or a table.
+
+    Args:
+        where: The place, such as `line 3` or `price 3 (imgb-2, low)`, or "" for the whole.
+        message: What is wrong, and what would be accepted.
+        field: The field's name on the wire, or "" if it concerns the place as a whole.
+    """
+
+    where: str
+    message: str
+    field: str = ""
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.where, self.field, self.message)))
 
 
 def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:

@@ -47,8 +47,7 @@ from muybridge_protocol.iri import ascii_url
 from muybridge_protocol.local_errors import (
     NOTHING_SENT,
     InvalidAddress,
-    InvalidIdentifier,
-    InvalidKey,
+    LocalError,
 )
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.remedies import Remedy, RemedyKind
@@ -114,13 +113,14 @@ def check_identifier(text: object, what: str) -> str:
         what: What it is, for the message.
 
     Raises:
-        InvalidIdentifier: It is not; see `is_identifier`.
+        LocalError: It is not; see `is_identifier`.
     """
     if isinstance(text, str) and is_identifier(text):
         return text
-    raise InvalidIdentifier(
+    raise LocalError(
         f"{_shown_name(text)} is not a valid {what}: use 1 to {IDENTIFIER_LIMIT:,} characters, "
-        "without control characters or line breaks, and neither . nor .. alone. Nothing was sent."
+        "without control characters or line breaks, and neither . nor .. alone. Nothing was sent.",
+        argument=what.replace(" ", "_"),
     )
 
 
@@ -128,14 +128,15 @@ def check_model_name(text: str) -> str:
     """Return *text* if it can be a model's name in a path.
 
     Raises:
-        InvalidIdentifier: It is empty or too long, or has other characters than letters, digits
+        LocalError: It is empty or too long, or has other characters than letters, digits
             and `_ - ~ : = + @`, with single dots between them.
     """
     if is_model_name(text):
         return text
-    raise InvalidIdentifier(
+    raise LocalError(
         f"{_shown_name(text)} is not a valid model name: "
-        "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent."
+        "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent.",
+        argument="model",
     )
 
 
@@ -149,7 +150,7 @@ def check_key(key: str) -> str:
     """Return the API key without the one line end that a key file has.
 
     Raises:
-        InvalidKey: It is empty, in quotation marks, or contains white space, control or non-ASCII
+        LocalError: It is empty, in quotation marks, or contains white space, control or non-ASCII
             characters. The message does not contain it.
     """
     for line_end in ("\r\n", "\n"):
@@ -158,16 +159,18 @@ def check_key(key: str) -> str:
             break
     if not key:
         give = Remedy(kind=RemedyKind.GIVE, option="api_key", variable="MUYBRIDGE_API_KEY")
-        raise InvalidKey("The API key is empty.", give)
+        raise LocalError("The API key is empty.", give, argument="api_key")
     if key[0] in _QUOTES or key[-1] in _QUOTES:
-        raise InvalidKey(
+        raise LocalError(
             "The API key begins or ends with a quotation mark, which is not part of a key. Remove "
-            "the quotation marks; the key is not shown here."
+            "the quotation marks; the key is not shown here.",
+            argument="api_key",
         )
     if not _KEY.fullmatch(key):
-        raise InvalidKey(
+        raise LocalError(
             "The API key contains white space, control or non-ASCII characters, which cannot be "
-            "sent. Copy it again; it is not shown here."
+            "sent. Copy it again; it is not shown here.",
+            argument="api_key",
         )
     return key
 
@@ -300,7 +303,7 @@ class Service:
 
         Raises:
             InvalidAddress: There is no base URL.
-            InvalidIdentifier: It is not a valid id.
+            LocalError: It is not a valid id.
         """
         name = quote(check_identifier(task_id, "task id"), safe="")
         return f"{self.require_base_url()}/v1/result/{name}"
@@ -310,7 +313,7 @@ class Service:
 
         Raises:
             InvalidAddress: There is no base URL.
-            InvalidIdentifier: It is not a valid id.
+            LocalError: It is not a valid id.
         """
         name = quote(check_identifier(asset_id, "asset id"), safe="")
         return f"{self.require_base_url()}/vidsb/asset/{name}"

@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muybridge import batch
-from muybridge.batch import Decision, InvalidDecisions, SharedBatch
+from muybridge.batch import Decision, SharedBatch
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.decision_table import COLUMNS
-from muybridge.batch.items.reading import BatchProblem
 from muybridge.batch.shared import Place, open_batch
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Choice, Measure, open_store
+from muybridge_protocol.errors import InputProblem, InvalidInput
 from muybridge_protocol.purchases import UNKNOWN_END, Order
 
 from .begun import LOST, SERVICE, accepted, begun, bought, new_items
@@ -199,7 +199,7 @@ def test_every_problem_is_reported_and_nothing_decided(
     assert [said for said, line in zip(expected, lines, strict=False) if said not in line] == []
     assert kept.states() == before
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidDecisions) as raised:
+    with pytest.raises(InvalidInput) as raised:
         batch.decide_all(kept.place, table)
     assert len(raised.value.problems) == len(expected)
 
@@ -208,7 +208,7 @@ def test_the_table_of_another_batch_is_refused(kept: Kept, fill: Fill) -> None:
     """If an item has another name in the batch, the table is that of another batch."""
     table = fill({2: ("abandon", "")})
     table.write_text(table.read_text(encoding="utf-8").replace("HYPERLINK", "SUM"))
-    with pytest.raises(InvalidDecisions, match=r"line 3: item 2 is called '=HYPERLINK.*in this"):
+    with pytest.raises(InvalidInput, match=r"line 3: item 2 is called '=HYPERLINK.*in this"):
         batch.decide_all(kept.place, table)
 
 
@@ -221,7 +221,7 @@ def test_what_may_still_be_sending_is_refused(kept: Kept) -> None:
         armed = found.store.arm(order, item=(found.number, 1), lasts=60)
         found.store.conclude(armed.key, UNKNOWN_END)
     decisions = [Decision(item=number, choice="resubmit") for number in (2, 1)]
-    with pytest.raises(InvalidDecisions, match=r"decision 2: .*may still be under way"):
+    with pytest.raises(InvalidInput, match=r"decision 2: .*may still be under way"):
         batch.decide_all(kept.place, decisions, i_may_pay_twice=True)
     assert kept.states()[:2] == ["ambiguous", "ambiguous"]
 
@@ -242,7 +242,7 @@ def test_what_is_no_table_is_refused(content: bytes, said: str, tmp_path: Path) 
     begun(tmp_path / "out").store.close()
     table = tmp_path / "decisions.csv"
     table.write_bytes(content)
-    with pytest.raises(InvalidDecisions, match=said):
+    with pytest.raises(InvalidInput, match=said):
         batch.decide_all(tmp_path / "out", table)
 
 
@@ -279,8 +279,8 @@ def test_a_long_prompt(tmp_path: Path, length: int, end: str) -> None:
 
 def test_the_error_can_be_pickled() -> None:
     """Another process gets the problems, however they were given."""
-    problem = BatchProblem("line 2", "", "the item is missing")
-    error = InvalidDecisions(one for one in [problem])
+    problem = InputProblem("line 2", "the item is missing")
+    error = InvalidInput("the decisions", (one for one in [problem]))
     assert pickle.loads(pickle.dumps(error)).problems == (problem,)  # noqa: S301  our own
 
 

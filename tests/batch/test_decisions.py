@@ -18,6 +18,7 @@ from muybridge.purchases import Choice as Decided
 from muybridge.purchases import Purchase, Store, StoreUnusable, open_store
 from muybridge.purchases import State as Bought
 from muybridge.purchases.sqlite import SqliteDatabase
+from muybridge_protocol.errors import InvalidInput, LocalError
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
@@ -156,7 +157,7 @@ def test_a_table_that_the_store_refuses(run: Run, tmp_path: Path) -> None:
         table = tmp_path / "decisions.csv"
         rows = ("item,decision,task", "1,resubmit,", f"2,adopt,{other.id}")
         table.write_text("\n".join(rows), encoding="utf-8")
-        with pytest.raises(batch.InvalidDecisions, match=rf"already has task {other.id}"):
+        with pytest.raises(InvalidInput, match=rf"already has task {other.id}"):
             batch.decide_all(folder, table, i_may_pay_twice=True)
         assert batch.status(folder).counts == {Stage.AMBIGUOUS: 2}
         posts = server.posts
@@ -221,7 +222,7 @@ def test_a_batch_stays_in_its_store(
     folder = tmp_path / "out"
     assert run(server, horses(2), limit=1).counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 1}
     monkeypatch.setenv("MUYBRIDGE_STORE", str(tmp_path / "another.sqlite3"))
-    with pytest.raises(batch.WrongStore, match="is in the store"):
+    with pytest.raises(LocalError, match="is in the store"):
         run(server, None)
     assert server.posts == 1
     if "://" not in store and "=" not in store:
@@ -245,7 +246,7 @@ def test_a_batch_with_a_store_of_its_own(
     ):
         with monkeypatch.context() as patched:
             patched.setenv(variable, value)
-            with pytest.raises(batch.WrongStore, match="begun with a store of its own"):
+            with pytest.raises(LocalError, match="begun with a store of its own"):
                 run(server, None)
     assert server.posts == 1
     assert run(server, None).done
@@ -402,7 +403,7 @@ def test_a_task_with_another_decision(tmp_path: Path) -> None:
     """Who names a task and does not adopt it has made a mistake, so nothing is decided."""
     lost(begun(tmp_path), 1)
     wrong = batch.Decision(item=1, choice=Choice.ABANDON, task="task-9")
-    with pytest.raises(batch.InvalidDecisions, match="a task is given, but the decision is aband"):
+    with pytest.raises(InvalidInput, match="a task is given, but the decision is aband"):
         batch.decide_all(tmp_path, [wrong])
     assert batch.status(tmp_path).counts == {Stage.AMBIGUOUS: 1}
 
@@ -420,6 +421,6 @@ def test_the_line_of_a_mistake(table: str, said: str, tmp_path: Path) -> None:
     begun(tmp_path)
     file = tmp_path / "decisions.csv"
     file.write_text(table, encoding="utf-8")
-    with pytest.raises(batch.InvalidDecisions) as caught:
+    with pytest.raises(InvalidInput) as caught:
         batch.decide_all(tmp_path, file)
     assert said in str(caught.value)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from muybridge import ImgbRequest
-from muybridge.batch import InvalidBatch, read_items
+from muybridge.batch import read_items
+from muybridge_protocol.errors import InvalidInput
 
 HORSE = {"family": "imgb", "model": "imgb-2", "prompt": "A horse"}
 
@@ -21,7 +22,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 
 def problems(source: Any) -> list[str]:
-    with pytest.raises(InvalidBatch) as caught:
+    with pytest.raises(InvalidInput) as caught:
         read_items(source)
     return [str(problem) for problem in caught.value.problems]
 
@@ -210,7 +211,7 @@ def test_names_that_look_like_numbers() -> None:
 def test_many_problems_are_cut_short() -> None:
     """The message shows the first fifty problems and counts the rest; all are in the error."""
     with pytest.raises(
-        InvalidBatch, match=r"60 problems in the batch \(nothing was sent\)"
+        InvalidInput, match=r"60 problems in the batch \(nothing was sent\)"
     ) as caught:
         read_items([{} for _ in range(60)])
     assert len(caught.value.problems) == 60

@@ -10,7 +10,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import SharedBatch, Stage
-from muybridge_protocol.errors import InvalidIdentifier
+from muybridge_protocol.errors import LocalError
 
 from .begun import begun, lost
 from .billing import BillingServer
@@ -67,7 +67,7 @@ def test_an_id_with_blanks_around_it(tmp_path: Path) -> None:
     """A blank that was copied with an id is not taken for a part of it."""
     lost(begun(tmp_path), 1)
     for wrong in ("task-of-1 ", " task-of-1", "task-of-1\N{NO-BREAK SPACE}"):
-        with pytest.raises(InvalidIdentifier, match="begins or ends with a blank"):
+        with pytest.raises(LocalError, match="begins or ends with a blank"):
             batch.adopt(tmp_path, 1, wrong)
     assert batch.adopt(tmp_path, 1, "task-of-1").task_id == "task-of-1"
     assert batch.status(tmp_path).counts == {Stage.SUBMITTED: 1}

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from media.corpus import picture
-from muybridge.batch import InvalidBatch, read_items
+from muybridge.batch import read_items
+from muybridge_protocol.errors import InvalidInput
 
 HORSE = picture("PNG", 1280, 720)
 URI = f"data:image/png;base64,{base64.b64encode(HORSE).decode()}"
@@ -65,7 +66,7 @@ def test_files_from_python(folder: Path) -> None:
     for file in (folder / "horse.png", HORSE, io.BytesIO(HORSE)):
         (item,) = read_items([{**VIDG, "image_urls": [file]}])
         assert item.body["image_urls"] == [URI]
-    with pytest.raises(InvalidBatch, match="is not a URL"):
+    with pytest.raises(InvalidInput, match="is not a URL"):
         read_items([{**VIDG, "image_urls": [f"@{folder}/horse.png"]}])
 
 
@@ -82,7 +83,7 @@ WRONG = [
 def test_every_problem_is_listed(folder: Path) -> None:
     """Files that cannot be sent are problems of their items, beside the others."""
     path = written(folder / "batch.jsonl", WRONG)
-    with pytest.raises(InvalidBatch) as caught:
+    with pytest.raises(InvalidInput) as caught:
         read_items(path)
     told = [(problem.where, problem.field) for problem in caught.value.problems]
     assert told == [
@@ -115,7 +116,7 @@ def test_a_prompt_that_is_only_a_file(folder: Path, form: str) -> None:
     (folder / "notes").write_text("A horse at night.")
     (folder / "photo").write_bytes(HORSE)
     items = [{**VIDG, "prompt": prompt} for prompt in PROMPTS]
-    with pytest.raises(InvalidBatch) as caught:
+    with pytest.raises(InvalidInput) as caught:
         read_items(written(folder / f"batch{form}", items))
     told = [(problem.field, problem.message) for problem in caught.value.problems]
     assert [field for field, _ in told] == ["prompt"] * len(PROMPTS)
@@ -128,20 +129,20 @@ def test_a_prompt_that_is_only_a_file(folder: Path, form: str) -> None:
 def test_a_prompt_that_is_only_a_file_from_python() -> None:
     """In Python it is refused by its suffix, with what to write there."""
     line = r"put it into image_urls, as pathlib\.Path\('horse\.png'\)"
-    with pytest.raises(InvalidBatch, match=line):
+    with pytest.raises(InvalidInput, match=line):
         read_items([{**VIDG, "prompt": "@horse.png"}])
 
 
 def test_the_name_of_a_file_without_the_at(folder: Path) -> None:
     """A path in place of a URL says how a batch file names a file, and Python how it does."""
     path = written(folder / "batch.jsonl", [{**VIDG, "image_urls": ["horse.png"]}])
-    with pytest.raises(InvalidBatch, match=r'is not a URL; .*; for a local file, "@horse\.png"'):
+    with pytest.raises(InvalidInput, match=r'is not a URL; .*; for a local file, "@horse\.png"'):
         read_items(path)
-    with pytest.raises(InvalidBatch, match=r"for a local file, pathlib\.Path\('horse\.png'\)"):
+    with pytest.raises(InvalidInput, match=r"for a local file, pathlib\.Path\('horse\.png'\)"):
         read_items([{**VIDG, "image_urls": ["horse.png"]}])
     path = written(folder / "batch.jsonl", [{**VIDG, "image_urls": ["@https://a.example/b.png"]}])
-    with pytest.raises(InvalidBatch, match="is a URL, and not a file; use the URL itself"):
+    with pytest.raises(InvalidInput, match="is a URL, and not a file; use the URL itself"):
         read_items(path)
     path = written(folder / "batch.jsonl", [{**VIDG, "image_urls": ["@@horse.png"]}])
-    with pytest.raises(InvalidBatch, match="write the path without @"):
+    with pytest.raises(InvalidInput, match="write the path without @"):
         read_items(path)

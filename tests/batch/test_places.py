@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from muybridge.batch import PlaceUnusable
-from muybridge.batch.results.places import WrongPlace, open_store
+from muybridge.batch.results.places import open_store
 from muybridge.batch.results.places.names import agreed_place, place_for_all
 from muybridge.batch.results.places.opening import spool_of
+from muybridge_protocol.errors import LocalError
 
 
 @pytest.mark.parametrize(
@@ -36,14 +37,14 @@ def test_equal_places_are_equal(given: str | Path, kept: str) -> None:
 def test_a_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder means the same to all workers only if its path is absolute."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(WrongPlace, match="horses' is another folder on each machine"):
+    with pytest.raises(LocalError, match="horses' is another folder on each machine"):
         place_for_all("horses")
     assert agreed_place("horses", str(tmp_path / "horses")) == "horses"
-    with pytest.raises(WrongPlace, match=r"go to s3://studio, and this worker was given .*/horses"):
+    with pytest.raises(LocalError, match=r"go to s3://studio, and this worker was given .*/horses"):
         agreed_place("horses", "s3://studio")
-    with pytest.raises(WrongPlace, match="has no place for its results"):
+    with pytest.raises(LocalError, match="has no place for its results"):
         agreed_place(None, None)
-    with pytest.raises(WrongPlace, match=r"\(got gs:\.\.\.\)"):
+    with pytest.raises(LocalError, match=r"\(got gs:\.\.\.\)"):
         agreed_place("gs://studio/horses", "/srv")
 
 

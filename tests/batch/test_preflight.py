@@ -17,6 +17,7 @@ from muybridge import batch
 from muybridge.batch import Preview, Stage
 from muybridge.batch.items.folder import FOLDER, STORE
 from muybridge.purchases import Budget, Measure, StoreUnusable
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.estimates import Price, PriceList, Unit
 from muybridge_protocol.purchases import Order
 from stores import at
@@ -99,9 +100,9 @@ def test_identical_requests_that_are_left(
 
 def test_wrong_items(tmp_path: Path) -> None:
     """Items that are not valid are reported as by a run."""
-    with pytest.raises(batch.InvalidBatch):
+    with pytest.raises(InvalidInput):
         batch.preview([*horses(1), {"family": "imgb"}], tmp_path / "out")
-    with pytest.raises(batch.BatchMissing):
+    with pytest.raises(StoreUnusable, match="There is no batch"):
         batch.preview(None, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -159,10 +160,10 @@ def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: 
     grown = batch.preview(horses(5), tmp_path / "out")
     assert what(grown) == (3, 0)
     assert grown.counts == {Stage.DOWNLOADED: 2}
-    with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
+    with pytest.raises(InvalidInput, match="differs from the batch"):
         batch.preview(horses(2, first=2), tmp_path / "out")
     with pytest.raises(
-        batch.InvalidBatch, match=r"has 2 items \(got 1\); submit the same items as before"
+        InvalidInput, match=r"has 2 items \(got 1\); submit the same items as before"
     ):
         batch.preview(horses(1), tmp_path / "out")
 

@@ -14,7 +14,6 @@ import pytest
 
 import moments
 from muybridge.batch import Stage
-from muybridge.batch.disk_errors import StoreOutdated
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.recovery import recover
@@ -26,7 +25,7 @@ from muybridge.batch.running.side_files import (
     Runner,
     processes_at_work,
 )
-from muybridge.purchases import Choice
+from muybridge.purchases import Choice, StoreUnusable
 from muybridge_protocol.purchases import UNKNOWN_END, Measure, Order
 from muybridge_protocol.records.json import RAW_LIMIT
 
@@ -203,7 +202,7 @@ def test_a_reply_that_the_store_does_not_know(folder: Path, found: Batch) -> Non
     """A response to a create that the store has not recorded shows that it is an older copy."""
     armed(found)
     path = kept(folder, reply_of(key="key-9"))
-    with pytest.raises(StoreOutdated, match=r"reply-dead-0 belongs to: it is an older copy"):
+    with pytest.raises(StoreUnusable, match=r"reply-dead-0 belongs to: it is an older copy"):
         recover(found, folder / FOLDER)
     assert path.exists()
     assert found.entry(1).state is Stage.ARMED
@@ -213,7 +212,7 @@ def test_a_runner_that_the_store_does_not_know(folder: Path, found: Batch) -> No
     """So does the purchase that a runner has armed last."""
     with Runner(folder / FOLDER) as runner:
         runner.note("key-9")
-    with pytest.raises(StoreOutdated, match=r"runner-[0-9a-f]+ belongs to: it is an older copy"):
+    with pytest.raises(StoreUnusable, match=r"runner-[0-9a-f]+ belongs to: it is an older copy"):
         recover(found, folder / FOLDER)
 
 

@@ -20,13 +20,14 @@ import trio
 
 from moments import at
 from muybridge import AsyncClient, Client, TrioClient, batch
-from muybridge.batch import BatchEvent, InvalidBatch, Report, Stage, StoreUnusable, What
+from muybridge.batch import BatchEvent, Report, Stage, StoreUnusable, What
 from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.item_work import ItemWork
-from muybridge.batch.running.run_state import Stopped
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.shared import open_batch
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.listeners import Listeners
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ResponseReceived
 from muybridge_protocol.purchases import State
@@ -97,7 +98,7 @@ def test_a_batch_can_grow(server: BillingServer, run: Run) -> None:
     run(server, horses(2))
     assert len(run(server, horses(4)).entries) == server.posts == 4
     for changed in (horses(4, first=2), horses(3)):
-        with pytest.raises(batch.InvalidBatch):
+        with pytest.raises(InvalidInput):
             run(server, changed)
     assert server.posts == 4
 
@@ -116,9 +117,9 @@ def test_a_create_is_tried_again(run: Run) -> None:
 
 def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Run) -> None:
     """One item that is not valid keeps all others back, and no store is begun."""
-    with pytest.raises(batch.InvalidBatch):
+    with pytest.raises(InvalidInput):
         run(server, [*horses(3), {"family": "imgb"}])
-    with pytest.raises(batch.BatchMissing):
+    with pytest.raises(StoreUnusable, match="There is no batch in"):
         run(server, None)
     assert server.requests == 0
 
@@ -127,7 +128,7 @@ def test_a_batch_stays_at_its_service(server: BillingServer, run: Run) -> None:
     """A batch that was begun at one service does not resume at another."""
     run(server, horses(1))
     with BillingServer() as other:
-        with pytest.raises(batch.WrongService, match="was begun at"):
+        with pytest.raises(StoreUnusable, match="was begun at"):
             run(other, None)
         assert other.requests == 0
 
@@ -138,11 +139,12 @@ def test_a_batch_without_tasks_goes_to_another_service(
     """A batch that no service has been sent any of continues where the next run sends it."""
     with BillingServer() as other:
         assert run(other, horses(2), limit=0).counts == {Stage.QUEUED: 2}
-        with Runner(tmp_path / "out" / FOLDER), pytest.raises(batch.WrongService):
+        unlike = pytest.raises(StoreUnusable, match="was begun at")
+        with Runner(tmp_path / "out" / FOLDER), unlike:
             run(server, None)  # the other runner may create tasks where the batch was begun
         assert server.requests == 0
         assert run(server, None).counts == {Stage.DOWNLOADED: 2}
-        with pytest.raises(batch.WrongService):
+        with pytest.raises(StoreUnusable, match="was begun at"):
             run(other, None)
         assert other.requests == 0
 
@@ -555,7 +557,7 @@ def test_links_of_the_service(run: Run, server: BillingServer, tmp_path: Path) -
     """
     item = {"family": "vidd", "model": "viddq3-pro", "prompt": "It runs"}
     own, other = f"{server.url}/media/a.png", "http://127.0.0.1:9/media/a.png"
-    with pytest.raises(InvalidBatch, match=r"item 2: first_image: .* is not a public address"):
+    with pytest.raises(InvalidInput, match=r"item 2: first_image: .* is not a public address"):
         run(server, [{**item, "first_image": url} for url in (own, other)])
     assert not (tmp_path / "out").exists()
     run(server, [{**item, "first_image": own}], limit=0)

@@ -15,13 +15,13 @@ from click.testing import CliRunner
 
 import moments
 from muybridge.batch import BatchEvent, PlaceUnusable, SharedBatch, Stage, What
-from muybridge.batch.results.places import WrongPlace, open_store
+from muybridge.batch.results.places import open_store
 from muybridge.batch.results.places.names import agreed_place, place_for_all
-from muybridge.batch.results.places.port import PlaceAway
 from muybridge.batch.results.places.s3 import S3Store
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import Store
-from muybridge.purchases.errors import StoreAway
+from muybridge.purchases.errors import StoreUnusable
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Item
 
 from .billing import PNG, BillingServer
@@ -220,7 +220,7 @@ def test_a_record_that_fails(
     """A result that is stored, but not recorded, is recorded later, even without its link."""
     submit(server, shared, 1)
     move = moments.at("item moved").value
-    failures = iter([StoreAway("the database is away")])
+    failures = iter([StoreUnusable("the database is away", away=True)])
 
     def failing(store: Store, item: Item, after: Stage, **facts: Any) -> Item:
         if after is Stage.DOWNLOADED and (failure := next(failures, None)) is not None:
@@ -303,7 +303,7 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
 def test_other_addresses(out: str) -> None:
     """An address that is no place in S3 is refused, and not repeated with what may be a secret."""
     for read in (open_store, place_for_all, partial(agreed_place, kept="s3://studio/a")):
-        with pytest.raises(WrongPlace, match=r"S3|s3|prefix") as caught:
+        with pytest.raises(LocalError, match=r"S3|s3|prefix") as caught:
             read(out)
         assert "secret" not in str(caught.value)
     assert not Path("s3:").exists()
@@ -329,8 +329,10 @@ def test_an_endpoint_that_is_no_address(
 def test_the_endpoint_for_s3_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint that AWS's own tools use for S3 alone counts before the one for all services."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
-    with pytest.raises(PlaceAway, match=rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"):
+    at_once = rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"
+    with pytest.raises(PlaceUnusable, match=at_once) as caught:
         open_store(OUT).check()
+    assert caught.value.away
 
 
 def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,6 +351,6 @@ def test_which_responses_may_pass() -> None:
     away = [
         status
         for status in (403, 404, 408, 409, 412, 429, 499, 500, 503)
-        if isinstance(judge(S3Store(OUT), f"status code: {status}"), PlaceAway)
+        if judge(S3Store(OUT), f"status code: {status}").away
     ]
     assert away == [408, 409, 429, 500, 503]

@@ -13,7 +13,7 @@ import pytest
 
 import moments
 from muybridge.batch.results.places.folder import FolderStore
-from muybridge.batch.results.places.port import PlaceAway
+from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.batch.results.places.s3 import S3Store
 
 from .s3_server import S3, Fault, running
@@ -92,8 +92,9 @@ def test_what_s3_takes_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_put_is_retried_three_times(s3: S3, tmp_path: Path) -> None:
     """A server that is overloaded is asked four times, and then it is away."""
     s3.fault = lambda _: Fault.OVERLOADED
-    with pytest.raises(PlaceAway, match="503 SlowDown"):
+    with pytest.raises(PlaceUnusable, match="503 SlowDown") as caught:
         stored(tmp_path / "new.png", b"horse", "task-1")
+    assert caught.value.away
     assert s3.puts == ["horses/horse.png"] * 4
 
 

@@ -18,7 +18,8 @@ from muybridge.batch.items.folder import FOLDER
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.shared import open_batch
 from muybridge.cli.commands import muybridge
-from muybridge.purchases import Budget, Measure
+from muybridge.purchases import Budget, Measure, StoreUnusable
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.estimates import PriceList, parse_prices
 from muybridge_protocol.service import Service
 
@@ -68,7 +69,7 @@ def test_a_refused_submission_changes_nothing(
         "out": tmp_path / "elsewhere",
         **given,
     }
-    with pytest.raises(batch.InvalidBatch, match=said):
+    with pytest.raises(InvalidInput, match=said):
         batch.submit(shared, items, service, **changes)
     assert facts(postgres, shared) == before
     report = work(server, shared, out=None)
@@ -82,7 +83,7 @@ def test_another_service_adds_nothing(
     """Items that come for another service are not added, and no rate is set."""
     batch.submit(shared, horses(1), Service(base_url=server.url))
     before = facts(postgres, shared)
-    with pytest.raises(batch.WrongService):
+    with pytest.raises(StoreUnusable, match="was begun at"):
         batch.submit(shared, horses(2), Service(base_url="https://elsewhere.test"), rate=5)
     assert facts(postgres, shared) == before
 
@@ -160,7 +161,7 @@ def test_the_price_is_given_later(work: Work, server: BillingServer, poisoned: S
     work(server, poisoned)
     items = [{**horse, "quality": "low"} for horse in horses(4)]
     service = Service(base_url=server.url)
-    with pytest.raises(batch.InvalidBatch, match="item 1: cost"):
+    with pytest.raises(InvalidInput, match="item 1: cost"):
         batch.submit(poisoned, items, service, budget=Budget(cost=6))
     batch.submit(poisoned, items, service, prices=prices())
     report = work(server, poisoned)
@@ -236,8 +237,11 @@ def test_a_refused_run_changes_nothing(run: Run, server: BillingServer, tmp_path
     out = tmp_path / "out"
     run(server, horses(1), limit=0)
     with BillingServer() as other, Runner(out / FOLDER):
-        for items, kind in ((horses(2), batch.WrongService), (horses(1, 5), batch.InvalidBatch)):
-            with pytest.raises(kind):
+        for items, kind, said in (
+            (horses(2), StoreUnusable, "was begun at"),
+            (horses(1, 5), InvalidInput, "differs from the batch"),
+        ):
+            with pytest.raises(kind, match=said):
                 run(other, items, rate=5)
         assert other.requests == 0
     assert batch.status(out).counts == {Stage.QUEUED: 1}

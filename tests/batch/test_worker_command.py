@@ -18,7 +18,7 @@ from muybridge.batch import SharedBatch
 from muybridge.cli.commands import muybridge
 from muybridge.cli.exit_codes import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
-from muybridge.purchases.errors import StoreAway
+from muybridge.purchases.errors import StoreUnusable
 from muybridge_protocol.purchases import Choice, Outcome, State
 from muybridge_protocol.records.tasks import Task
 
@@ -70,7 +70,10 @@ def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyP
 
     command("batch submit FILE --store URL --name horses")
     take = moments.at("items taken").value
-    failures = iter([StoreAway("The database is on holiday."), StoreAway("It is still away.")])
+    failures = iter([
+        StoreUnusable("The database is on holiday.", away=True),
+        StoreUnusable("It is still away.", away=True),
+    ])  # fmt: skip
 
     def taking(*arguments: Any, **more: Any) -> Any:
         if (failure := next(failures, None)) is not None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from muybridge import AsyncClient, Client, ImgaRequest, Result, Task, batch
-from muybridge.batch import InvalidBatch, SharedBatch, StoreUnusable, WrongPlace
+from muybridge.batch import SharedBatch, StoreUnusable
 from muybridge.testing import AsyncFakeTransport, FakeTransport
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.service import Service
 
 REQUEST = ImgaRequest(model="imga", prompt="a horse")
@@ -30,7 +31,7 @@ VALUES: dict[str, Callable[[], object]] = {
     "list": lambda: ["horse.png"],
     "none": lambda: None,
 }
-ERRORS = (TypeError, ValueError, InvalidBatch, StoreUnusable, WrongPlace, FileNotFoundError)
+ERRORS = (TypeError, ValueError, InvalidInput, StoreUnusable, FileNotFoundError)
 SHARED = SharedBatch("postgresql://127.0.0.1:1/studio?connect_timeout=1", "horses")
 NUMBER = "must be a (whole )?number"
 OPTIONS = {

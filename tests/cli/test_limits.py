@@ -299,7 +299,8 @@ def test_wrong_tags(invoke: Invoke, settings: dict[str, str]) -> None:
     ):
         done = invoke(*CREATE, *given, "--json", env=settings)
         error = json.loads(done.stdout)["error"]
-        assert (done.exit_code, error["type"], error["charged"]) == (2, "InvalidTags", "no")
+        assert (done.exit_code, error["type"], error["argument"]) == (2, "LocalError", "tags")
+        assert error["charged"] == "no"
         assert all(one in error["message"] for one in said)
 
 

@@ -320,7 +320,7 @@ def test_a_table_with_wrong_lines(ask: Invoke, store: Store, tmp_path: Path) -> 
         assert done.exit_code == 2
         for one in (*said, "1 problem in the decisions (nothing was decided)"):
             assert one in done.stderr, done.stderr
-        assert json.loads(done.stdout)["error"]["type"] == "InvalidDecisions"
+        assert json.loads(done.stdout)["error"]["type"] == "InvalidInput"
         assert [*store.purchases()] == bought
 
 

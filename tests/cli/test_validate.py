@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from muybridge.batch import InvalidBatch, read_items
+from muybridge.batch import read_items
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.families import FAMILIES
 
 from .conftest import ROOT, Invoke
@@ -182,7 +183,7 @@ def test_a_batch_is_judged_as_it_will_be_run(invoke: Invoke, tmp_path: Path, suf
     else:
         text = json.dumps(BATCH) if suffix == "json" else "\n".join(map(json.dumps, BATCH))
         path.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidBatch) as refused:
+    with pytest.raises(InvalidInput) as refused:
         read_items(path)
     expected = [(found.where, found.field, found.message) for found in refused.value.problems]
     assert len(expected) > 2

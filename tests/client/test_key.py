@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import muybridge
-from muybridge import InvalidKey, MuybridgeError, PlainHttpWarning
+from muybridge import LocalError, MuybridgeError, PlainHttpWarning
 from muybridge.credentials import Credentials
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.tasks import Result, Status
@@ -338,7 +338,7 @@ BAD_KEYS = [
 
 def refused_key(make: Callable[[], object]) -> str:
     """Return all that is shown of a refused key outside of the test itself."""
-    with pytest.raises(InvalidKey) as caught:
+    with pytest.raises(LocalError, match="The API key") as caught:
         make()
     error = caught.value
     shown = [str(error), repr(error), repr(error.args)]

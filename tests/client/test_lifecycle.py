@@ -16,7 +16,6 @@ from muybridge import (
     ResultExpired,
     ResultIncomplete,
     ServiceUnreachable,
-    TaskCancelled,
     TaskFailed,
     TaskNotFound,
     Unauthorized,
@@ -291,8 +290,8 @@ def test_failed(make_client: MakeClient, world: World) -> None:
 
 
 def test_cancelled(make_client: MakeClient, world: World) -> None:
-    """Running what is cancelled raises `TaskCancelled` with the result."""
-    with pytest.raises(TaskCancelled, match="task-1") as caught:
+    """Running what is cancelled raises `TaskFailed` with the result."""
+    with pytest.raises(TaskFailed, match="task-1 was cancelled") as caught:
         make_client(world).run(small(CANCEL)["vidsa"])
     assert caught.value.result.status is Status.CANCELLED
     assert caught.value.result.url is None

@@ -12,7 +12,7 @@ import pytest
 
 import muybridge
 from media.corpus import picture
-from muybridge_protocol.errors import UnknownFamily
+from muybridge_protocol.errors import LocalError
 
 from .drivers import AnyClient, MakeClient
 from .fleets import run_all
@@ -81,20 +81,20 @@ def test_names_of_fields(client: AnyClient) -> None:
 
 
 WRONG: dict[str, tuple[tuple[object, ...], type[Exception], str]] = {
-    "an unknown family": (("imgbb", FIELDS), UnknownFamily, "did you mean imgb"),
+    "an unknown family": (("imgbb", FIELDS), LocalError, "did you mean imgb"),
     "a model": (
         ("vidg_video3", {"prompt": "-"}),
-        UnknownFamily,
+        LocalError,
         "vidg_video3 is a model of family vidg; give 'vidg' as the family, and 'vidg_video3' as mo",
     ),
-    "an owner and a model": (("imga/imga-pro", {}), UnknownFamily, "imga-pro is a model of family"),
-    "an owner and a family": (("imga/imgb", {}), UnknownFamily, "did you mean imgb?"),
+    "an owner and a model": (("imga/imga-pro", {}), LocalError, "imga-pro is a model of family"),
+    "an owner and a family": (("imga/imgb", {}), LocalError, "did you mean imgb?"),
     "a model with a typo": (
         ("vidg", {"model": "vidg_video_3", "prompt": "-"}),
         muybridge.InvalidRequest,
         r"model: 'vidg_video_3' is not accepted; did you mean vidg_video3\? use vidg_video3,",
     ),
-    "the id of a task": (("task-1", {}), UnknownFamily, "there is no family 'task-1'"),
+    "the id of a task": (("task-1", {}), LocalError, "there is no family 'task-1'"),
     "all problems": (
         ("imgb", {"model": "imgb-2", "size": "1x1", "qualty": "low"}),
         muybridge.InvalidRequest,

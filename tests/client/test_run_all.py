@@ -22,8 +22,8 @@ from muybridge import (
     CreateAmbiguous,
     ImgaRequest,
     ImgbRequest,
-    InvalidIdentifier,
-    PollingTooOften,
+    LocalError,
+    MuybridgeWarning,
     Task,
     TaskFailed,
     VidmRequest,
@@ -117,7 +117,7 @@ def test_tasks_are_resumed_in_any_form(client: Client) -> None:
 
 def test_a_wrong_id_is_told_before_anything_is_sent(client: Client) -> None:
     """A piece of work that cannot be sent is refused with the call itself."""
-    with pytest.raises(InvalidIdentifier):
+    with pytest.raises(LocalError, match="is not a valid task id"):
         client.run_all([HORSE, "no\nid"])
 
 
@@ -146,7 +146,7 @@ def test_a_pace_below_the_minimum_is_warned_of_once() -> None:
     inside = InProcessTransport(world)
     with Client(KEY, world.url, poll_interval=1, transport=inside, clock=world.clock) as client:
         work = [VidvRequest(model="vidv_3_1_fast", prompt="a horse")] * 3
-        with pytest.warns(PollingTooOften) as caught:
+        with pytest.warns(MuybridgeWarning, match="family vidv") as caught:
             client.run_all(work)
     assert len(caught) == 1
     assert caught[0].filename == __file__

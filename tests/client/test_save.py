@@ -57,14 +57,14 @@ def test_suffixes_that_are_added(
 def test_suffixes_that_mislead(client: AnyClient, image: Result, tmp_path: Path) -> None:
     """A suffix of another format is kept, with a warning that names the content."""
     with pytest.warns(
-        muybridge.FileNameWarning,
+        muybridge.MuybridgeWarning,
         match="^the content of horse.jpg is PNG, not JPG; the file",
     ) as told:
         assert client.save(image, tmp_path / "horse.jpg") == tmp_path / "horse.jpg"
     assert Path(told[0].filename).suffix == ".py"
     assert names(tmp_path) == ["horse.jpg"]
     assert (tmp_path / "horse.jpg").read_bytes() == PNG
-    with pytest.warns(muybridge.FileNameWarning, match=r"^the content of a\.GIF is MP4, not GIF;"):
+    with pytest.warns(muybridge.MuybridgeWarning, match=r"^the content of a\.GIF is MP4, not GIF;"):
         client.save(client.run(VIDEO), tmp_path / "a.GIF")
     assert (tmp_path / "a.GIF").read_bytes() == MP4
 
@@ -75,7 +75,9 @@ def test_files_that_were_not_named(client: AnyClient, image: Result, tmp_path: P
     own.write_bytes(b"my own photo")
     taken = "because there is a file horse.png already"
     for name in ("horse-2.png", "horse-3.png"):
-        with pytest.warns(muybridge.FileNameWarning, match=f"^horse was saved as {name}, {taken}$"):
+        with pytest.warns(
+            muybridge.MuybridgeWarning, match=f"^horse was saved as {name}, {taken}$"
+        ):
             assert client.save(image, tmp_path / "horse").name == name
     assert own.read_bytes() == b"my own photo"
     assert client.save(image, own) == own

@@ -14,9 +14,9 @@ import pytest
 
 from every_event import KINDS, sample
 from muybridge.batch.running.item_work import ItemWork
-from muybridge.batch.running.run_state import Stopped
 from muybridge.cli.course import Course
 from muybridge.cli.progress import Progress
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.listeners import Listeners
 from muybridge.observability.facts import ALLOWED, facts
 from muybridge.observability.logs import Log

@@ -16,7 +16,6 @@ from muybridge_protocol.errors import (
     LinkExpired,
     NotCompleted,
     Refused,
-    TaskCancelled,
     TaskFailed,
     Unauthorized,
 )
@@ -734,7 +733,7 @@ def test_a_link_is_asked_for_first() -> None:
         (result("queued"), LinkExpired, NotCompleted),
         (result("processing"), LinkExpired, NotCompleted),
         (result("failed", error="x"), LinkExpired, TaskFailed),
-        (result("cancelled"), LinkExpired, TaskCancelled),
+        (result("cancelled"), LinkExpired, TaskFailed),
     ],
 )
 def test_a_task_without_a_result(

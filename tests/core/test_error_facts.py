@@ -17,7 +17,7 @@ from muybridge_protocol.errors import (
     CreateAmbiguous,
     DownloadFailed,
     InvalidAddress,
-    InvalidKey,
+    LocalError,
     MuybridgeError,
     NotSent,
     ProtocolViolation,
@@ -59,9 +59,10 @@ def test_every_error_has_its_facts(kind: type[MuybridgeError]) -> None:
 
 def test_a_face_words_its_own_arguments() -> None:
     """The same error names an argument in Python, and an option in the command."""
-    with pytest.raises(InvalidKey) as caught:
+    with pytest.raises(LocalError) as caught:
         check_key("")
     error = caught.value
+    assert error.argument == "api_key"
     assert str(error) == "The API key is empty. Set MUYBRIDGE_API_KEY, or give api_key."
     assert error.describe(in_command) == (
         "The API key is empty. Set MUYBRIDGE_API_KEY, or give --api-key-file."

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muybridge_protocol.emulator.text.json_values import NoValue, value_for
+from muybridge_protocol.emulator.text.json_values import value_for
+from muybridge_protocol.records.json import InvalidJson
 
 HORSE: dict[str, Any] = {
     "type": "object",
@@ -117,7 +118,7 @@ def test_a_value_is_plain(schema: Any, value: Any) -> None:
 )  # fmt: skip
 def test_what_has_no_value_is_refused(schema: Any, complaint: str) -> None:
     """A schema without a value, or that is not understood, is refused with the reason."""
-    with pytest.raises(NoValue, match=complaint):
+    with pytest.raises(InvalidJson, match=complaint):
         value_for(schema)
 
 
@@ -125,7 +126,7 @@ def test_a_schema_that_grows_without_end_is_refused() -> None:
     """Definitions that all refer to each other do not take for ever."""
     names = [f"d{number}" for number in range(12)]
     each = {"properties": {name: {"$ref": f"#/$defs/{name}"} for name in names}, "required": names}
-    with pytest.raises(NoValue, match=r"contains itself|too large"):
+    with pytest.raises(InvalidJson, match=r"contains itself|too large"):
         value_for({"$ref": "#/$defs/d0", "$defs": dict.fromkeys(names, each)})
 
 
@@ -207,5 +208,5 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 @given(json_values)
 def test_any_schema_has_a_value_or_none(schema: Any) -> None:
     """Whatever is given as a schema, there is a value or a reason why there is none."""
-    with suppress(NoValue):
+    with suppress(InvalidJson):
         value_for(schema)

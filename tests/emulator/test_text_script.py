@@ -22,8 +22,9 @@ from emulator.text import (
 )
 from emulator.tool_use import calls_in, declaring, reason_of, said, streamed
 from muybridge.local.answers import load_answers
-from muybridge_protocol.emulator import Access, Emulator, InvalidScript
+from muybridge_protocol.emulator import Access, Emulator
 from muybridge_protocol.emulator.text import read_answers
+from muybridge_protocol.errors import InvalidInput
 
 
 def caller_of(*answers: Any) -> Caller:
@@ -91,7 +92,7 @@ def test_the_limit_of_tokens_cuts_a_scripted_answer() -> None:
 def test_a_script_replaces_what_is_left() -> None:
     """A new script takes the place of the old one, unless it cannot be used."""
     caller = caller_of("one", "two")
-    with pytest.raises(InvalidScript):
+    with pytest.raises(InvalidInput):
         caller.emulator.script([{}])
     assert text_of(ask(caller, PLAIN, native())) == "one"
     caller.emulator.script(["three"])
@@ -143,14 +144,14 @@ WRONG: list[tuple[Any, str]] = [
 
 def test_wrong_answers_are_all_listed() -> None:
     """A script with mistakes is refused before it is used, with each wrong answer's place."""
-    with pytest.raises(InvalidScript) as caught:
+    with pytest.raises(InvalidInput) as caught:
         read_answers(["right", *(value for value, _ in WRONG)])
     ends = ["" if complaint.endswith("?") else "." for _, complaint in WRONG]
     expected = [
         f"answers[{at}]: {complaint}{end}"
         for at, ((_, complaint), end) in enumerate(zip(WRONG, ends, strict=True), start=1)
     ]
-    assert list(caught.value.problems) == expected
+    assert [*map(str, caught.value.problems)] == expected
 
 
 def test_files_are_json_lines_or_toml(tmp_path: Path) -> None:
@@ -188,8 +189,8 @@ def test_a_wrong_file_says_where(
     """Each problem of a file has its line."""
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(InvalidScript) as caught:
+    with pytest.raises(InvalidInput) as caught:
         load_answers(path)
     assert len(caught.value.problems) == len(problems)
     for found, expected in zip(caught.value.problems, problems, strict=True):
-        assert found.startswith(expected)
+        assert str(found).startswith(expected)

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge import load_prices
+from muybridge_protocol.errors import InputProblem, InvalidInput
 from muybridge_protocol.estimates import (
-    InvalidPrices,
     Price,
     PriceList,
-    PriceProblem,
     Quantities,
     Unit,
     estimate_of,
@@ -51,7 +50,7 @@ prices = [
 def problems(*lines: str, currency: str = 'currency = "USD"') -> list[str]:
     """Return what is wrong with a file that has these prices."""
     listed = "".join(f"{line},\n" for line in lines)
-    with pytest.raises(InvalidPrices) as caught:
+    with pytest.raises(InvalidInput) as caught:
         parse_prices(f"{currency}\nprices = [\n{listed}]")
     assert "(nothing was sent)" in str(caught.value)
     return [str(problem) for problem in caught.value.problems]
@@ -238,14 +237,14 @@ def test_what_is_wrong_with_a_price(line: str, said: str) -> None:
 )
 def test_what_is_wrong_with_a_file(text: str, said: str) -> None:
     """A file that cannot be read as prices is reported, whatever is in it."""
-    with pytest.raises(InvalidPrices) as caught:
+    with pytest.raises(InvalidInput) as caught:
         parse_prices(text)
     assert said in str(caught.value)
 
 
 def test_a_place_in_toml_is_told() -> None:
     """A mistake in the TOML is reported with its line."""
-    with pytest.raises(InvalidPrices, match="at line 3, column"):
+    with pytest.raises(InvalidInput, match="at line 3, column"):
         parse_prices('currency = "USD"\nprices = [\n  {model = imga},\n]')
 
 
@@ -276,15 +275,17 @@ def test_all_problems_are_told_together() -> None:
     ]
     many = problems(*['{model = "imgz"}'] * 60)
     assert len(many) == 120
-    assert "... and 70 more" in str(InvalidPrices(PriceProblem("", said) for said in many))
+    assert "... and 70 more" in str(
+        InvalidInput("the price file", (InputProblem("", said) for said in many))
+    )
 
 
 def test_the_problems_travel() -> None:
     """Another process gets the problems, however they were given."""
-    wrong = [PriceProblem("price 1", "is no price"), PriceProblem("", "there is no currency")]
-    error = pickle.loads(pickle.dumps(InvalidPrices(iter(wrong))))  # noqa: S301  our own
+    wrong = [InputProblem("price 1", "is no price"), InputProblem("", "there is no currency")]
+    error = pickle.loads(pickle.dumps(InvalidInput("the price file", iter(wrong))))  # noqa: S301  our own
     assert error.problems == (*wrong,)
-    assert "is no price" in repr(InvalidPrices(iter(wrong)))
+    assert "is no price" in repr(InvalidInput("the price file", iter(wrong)))
 
 
 @pytest.mark.parametrize(
@@ -331,10 +332,10 @@ def test_loading(tmp_path: Path) -> None:
     path.write_text(PRICES, encoding="utf-8")
     assert load_prices(path) == load_prices(str(path)) == parse_prices(PRICES)
     path.write_bytes(b'currency = "USD"\n# \xff\n')
-    with pytest.raises(InvalidPrices, match="line 2: it is not UTF-8"):
+    with pytest.raises(InvalidInput, match="line 2: it is not UTF-8"):
         load_prices(path)
     path.write_bytes(b"#" * (LARGEST_FILE * 4 + 10))
-    with pytest.raises(InvalidPrices, match="more than 262,144 characters"):
+    with pytest.raises(InvalidInput, match="more than 262,144 characters"):
         load_prices(path)
     with pytest.raises(FileNotFoundError):
         load_prices(tmp_path / "missing.toml")
@@ -349,8 +350,8 @@ words = st.sampled_from(
 
 @given(st.lists(words, max_size=40).map(" ".join) | st.text(max_size=200))
 def test_parsing_raises_nothing_else(text: str) -> None:
-    """Whatever a file holds, it is a list of prices or `InvalidPrices`, which can be shown."""
-    with suppress(InvalidPrices):
+    """Whatever a file holds, it is a list of prices or `InvalidInput`, which can be shown."""
+    with suppress(InvalidInput):
         assert parse_prices(text).currency
 
 
@@ -457,7 +458,7 @@ def test_the_longest_name(length: int, fits: bool) -> None:  # noqa: FBT001  the
 def test_every_problem_is_reported() -> None:
     """What is wrong with one price hides nothing that is wrong with those after it."""
     wrong = '{model = "imga"}, {model = "imga", per_call = -1}, {model = "imga", per_call = 1}'
-    with pytest.raises(InvalidPrices) as caught:
+    with pytest.raises(InvalidInput) as caught:
         parse_prices(f'currency = "USD"\nprices = [{wrong}, {{model = "imga", per_call = 2}}, 5]')
     places = [problem.where for problem in caught.value.problems]
     assert places == ["price 1 (imga)", "price 2 (imga)", "price 4 (imga)", "price 5"]
@@ -471,11 +472,11 @@ def test_the_largest_file_and_the_longest_line() -> None:
     """A file may have exactly 262,144 characters, and a line exactly 1,000."""
     line = f"#{'x' * 999}"
     assert parse_prices(FITTING + line).currency == "USD"
-    with pytest.raises(InvalidPrices, match="more than 1,000 characters"):
+    with pytest.raises(InvalidInput, match="more than 1,000 characters"):
         parse_prices(f"{FITTING}{line}x")
     full = FITTING + "\n" * (LARGEST_FILE - len(FITTING))
     assert parse_prices(full).currency == "USD"
-    with pytest.raises(InvalidPrices, match="more than 262,144 characters"):
+    with pytest.raises(InvalidInput, match="more than 262,144 characters"):
         parse_prices(full + "\n")
 
 
@@ -493,7 +494,7 @@ def test_the_longest_currency() -> None:
     """A currency may have exactly sixteen characters."""
     fitting = FITTING.replace("USD", "x" * 16)
     assert parse_prices(fitting).currency == "x" * 16
-    with pytest.raises(InvalidPrices, match="currency: use at most 16 characters"):
+    with pytest.raises(InvalidInput, match="currency: use at most 16 characters"):
         parse_prices(FITTING.replace("USD", "x" * 17))
 
 

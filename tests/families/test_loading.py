@@ -150,7 +150,7 @@ assert {{"VIDX", "VidxRequest"}} <= set(dir(families))
 assert muybridge.VidxRequest is families.VidxRequest is families.VIDX.request
 assert families.FAMILIES["vidx"] is families.VIDX
 assert not hasattr(families, "VidwRequest") and not hasattr(muybridge, "VidwRequest")
-assert not hasattr(muybridge, "UnknownFamily")
+assert not hasattr(muybridge, "Problem")
 try:
     families.VidyRequest
 except ModuleNotFoundError as error:

@@ -88,8 +88,7 @@ export class Poll {
     this.#learn(record);
     Object.assign(this, { status: result.status, heard: now, failures: 0, unreadable: 0 });
     if (this.once) this.outcome = result;
-    else if (result.status === "failed") this.#settle("TaskFailed", { result });
-    else if (result.status === "cancelled") this.#settle("TaskCancelled", { result });
+    else if (["failed", "cancelled"].includes(result.status)) this.#settle("TaskFailed", { result });
     else if (result.status !== "completed") {
       const interval = this.#intervalAt(now);
       this.due = now + interval;

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.purchases import Budget, InvalidLimit, default_place, open_store
+from muybridge.purchases import Budget, default_place, open_store
 from muybridge.purchases.environment import budget_of_environment, place_in_commands
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Number, Period
 
 
@@ -67,7 +68,7 @@ def test_a_limit_on_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             patch.setenv(f"MUYBRIDGE_MAX_{name.upper()}", "3.5")
             variable = f"MUYBRIDGE_MAX_{name.upper()}"
-            with pytest.raises(InvalidLimit, match=f"{variable}: a limit on {name} must be"):
+            with pytest.raises(LocalError, match=f"{variable}: a limit on {name} must be"):
                 budget_of_environment()
     for name in ("seconds", "cost"):
         monkeypatch.setenv(f"MUYBRIDGE_MAX_{name.upper()}", "3.5")
@@ -80,7 +81,7 @@ def test_a_period_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
         Budget(creates=1, per="week")  # type: ignore[arg-type]
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
     monkeypatch.setenv("MUYBRIDGE_BUDGET_PER", "week")
-    with pytest.raises(InvalidLimit, match="MUYBRIDGE_BUDGET_PER: per must be"):
+    with pytest.raises(LocalError, match="MUYBRIDGE_BUDGET_PER: per must be"):
         budget_of_environment()
 
 

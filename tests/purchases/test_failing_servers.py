@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import moments
-from muybridge.purchases import Database, StillSending, Store, StoreUnusable, open_store
+from muybridge.purchases import CannotDecide, Database, Store, StoreUnusable, open_store
 from muybridge.testing.store_conformance import StoreCapabilities
 from muybridge_protocol.purchases import Budget, Choice, Measure, Outcome, State
 from muybridge_protocol.records.tasks import Task
@@ -151,7 +151,7 @@ def test_a_clock_that_is_an_hour_off(postgres: Postgres, hours: int) -> None:
         assert later.sweep() == 1
         here = NOON + 106
         if hours > 0:  # the database is ahead: it may have jumped
-            with pytest.raises(StillSending, match="Decide later"):
+            with pytest.raises(CannotDecide, match="Decide later"):
                 later.decide(bought.key, Choice.RESUBMIT, wall=here)
             here += HOUR
         assert later.decide(bought.key, Choice.RESUBMIT, wall=here).state is State.RESUBMITTED

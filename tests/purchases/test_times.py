@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from muybridge.purchases import Exceeded, StillSending, Store
+from muybridge.purchases import CannotDecide, Exceeded, Store
 from muybridge_protocol.purchases import Budget, Choice, Measure, Outcome, State
 from stores import at
 
@@ -63,7 +63,8 @@ def test_only_the_clock_of_the_database_declares_a_sender_dead(place: str) -> No
         assert soon.sweep() == 0
     with at(place, MIDNIGHT + 3600) as later:
         assert later.sweep() == 1
-        with pytest.raises(StillSending):  # the database's clock has jumped
+        with pytest.raises(CannotDecide) as caught:  # the database's clock has jumped
             later.decide(bought.key, Choice.RESUBMIT, wall=MIDNIGHT + 60)
+        assert caught.value.later
         after = later.decide(bought.key, Choice.RESUBMIT, wall=MIDNIGHT + 3600)
         assert after.state is State.RESUBMITTED

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ import pytest
 from batch.billing import BillingServer, Fault
 from batch.runner_process import horses
 from muybridge import batch
-from muybridge.batch import BatchMissing, SharedBatch, Stage
+from muybridge.batch import SharedBatch, Stage
 from muybridge.batch.results.places.port import PlaceUnusable
-from muybridge.purchases import Budget
-from muybridge.purchases.errors import StoreAway
+from muybridge.purchases import Budget, StoreUnusable
 from muybridge.workers import celery_app
 from muybridge_protocol.service import Service
 
@@ -128,9 +128,9 @@ def test_results_that_cannot_be_downloaded(
     assert server.posts == 2
 
 
-@pytest.mark.parametrize("kind", [StoreAway, PlaceUnusable])
+@pytest.mark.parametrize("kind", [partial(StoreUnusable, away=True), PlaceUnusable])
 def test_a_place_that_fails(
-    kind: type[Exception],
+    kind: Callable[[str], Exception],
     turn: Turn,
     server: BillingServer,
     shared: SharedBatch,
@@ -157,7 +157,7 @@ def test_a_batch_that_does_not_exist(
     """An error that only a person can fix ends the turns, and the log says how to continue."""
     os.environ["MUYBRIDGE_BASE_URL"] = server.url
     batch.submit(attrs.evolve(shared, name="mules"), horses(1), Service(base_url=server.url))
-    with pytest.raises(BatchMissing):
+    with pytest.raises(StoreUnusable, match="There is no batch"):
         turn()
     assert "take_turn.delay('horses')" in caplog.text
 

@@ -68,12 +68,10 @@ _OF_FILES: Final = frozenset(
         "INSERT fails",
         "COMMIT fails",
         "a commit reports an error, and is on the disk",
-        "create told: StoreUnusable",
     }
 )
 _SERVERS_OFTEN: Final = (
     *(what for what in _OFTEN if what not in _OF_FILES),
-    "create told: StoreAway",
     "a COMMIT does not arrive",
     "a process stands still",
     "the answer to a COMMIT is lost",

@@ -28,7 +28,6 @@ from typing import Any, Final
 import attrs
 
 from muybridge.purchases import StoreUnusable
-from muybridge.purchases.errors import StoreAway
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.words import Texts, has_rows
 
@@ -351,4 +350,5 @@ class ModelRows:
 
 
 def _unusable(said: str) -> StoreUnusable:
-    return StoreAway(f"{_PLACE}: {said}. Nothing is sent. Make the database reachable.")
+    told = f"{_PLACE}: {said}. Nothing is sent. Make the database reachable."
+    return StoreUnusable(told, away=True)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidRequest
+from muybridge_protocol.errors import InvalidAddress, InvalidRequest, LocalError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import MEBIBYTE, HttpRequest
 from muybridge_protocol.service import Service
@@ -154,7 +154,7 @@ def test_addresses() -> None:
     without = Service(base_url="https://api.example.com")
     with pytest.raises(InvalidAddress, match="MUYBRIDGE_TEXT_BASE_URL"):
         encode_content(SMALLEST, without)
-    with pytest.raises(InvalidIdentifier, match="not a valid model name"):
+    with pytest.raises(LocalError, match="not a valid model name"):
         encode_content(build(Unlisted("../x"), "hi"), SERVICE)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muybridge_protocol.errors import InvalidIdentifier, InvalidRequest
+from muybridge_protocol.errors import InvalidRequest, LocalError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.text.models import TEXT_MODELS, Variant, model_problem, path_name
 from muybridge_protocol.text.request import GenerateContentRequest
@@ -108,5 +108,5 @@ def test_another_model_on_purpose() -> None:
 )
 def test_no_name_leaves_the_path(name: str) -> None:
     """A name that could change the path is refused, although it is sent on purpose."""
-    with pytest.raises(InvalidIdentifier, match="Nothing was sent"):
+    with pytest.raises(LocalError, match="Nothing was sent"):
         path_name(Unlisted(name))

@@ -28,7 +28,6 @@ from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.text.stream_parser import (
     DONE,
     EVENT_LIMIT,
-    EventTooLarge,
     MalformedStream,
     StreamParser,
 )
@@ -231,12 +230,13 @@ TOO_LARGE_IN_JSON: dict[str, bytes] = {
 def test_one_byte_too_many(before: bytes, large: bytes, rest: bytes) -> None:
     """An event or line over the limit is refused with the first byte that is too many."""
     for pieces in ([before + large + rest], single_bytes(before + large + rest)):
-        assert outcome(pieces, LIMIT) == ([SHORT], EventTooLarge)
+        assert outcome(pieces, LIMIT) == ([SHORT], MalformedStream)
     parser = StreamParser(event_limit=LIMIT)
     for byte in single_bytes((before + large)[:-1]):
         list(parser.feed(byte))
-    with pytest.raises(EventTooLarge, match="more than 100 bytes"):
+    with pytest.raises(MalformedStream, match="more than 100 bytes") as caught:
         list(parser.feed(large[-1:]))
+    assert caught.value.too_large
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_an_endless_line_ends_at_the_limit() -> None:
     for begin in (b":", b"data: ", b"x", b"[{", b'{"a":"'):
         parser = StreamParser(event_limit=MEBIBYTE)
         endless = itertools.chain([begin], itertools.repeat(b"x" * 65536))
-        with memory() as peak, pytest.raises(EventTooLarge):
+        with memory() as peak, pytest.raises(MalformedStream, match="more than"):
             all(list(parser.feed(piece)) == [] for piece in endless)
         assert peak[0] < 1.5 * MEBIBYTE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from muybridge_protocol.errors import ServiceError, TaskEnded
+from muybridge_protocol.errors import ServiceError, TaskFailed
 from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,
@@ -113,7 +113,7 @@ def told_outcome(outcome: object) -> Told:
             return {"type": "Text", "text": text, **_set(outcome, "finish_reason")}
         case ServiceError():
             told: Told = {"type": type(outcome).__name__, **_set(outcome, *_FACTS)}
-            if isinstance(outcome, TaskEnded):
+            if isinstance(outcome, TaskFailed):
                 told["result"] = told_outcome(outcome.result)
             if outcome.task is not None:
                 told["task_id"] = outcome.task.id

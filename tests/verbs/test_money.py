@@ -11,7 +11,6 @@ from pathlib import Path
 import attrs
 import pytest
 
-from muybridge.batch import InvalidDecisions
 from muybridge.purchases import (
     Budget,
     CannotDecide,
@@ -24,6 +23,7 @@ from muybridge.purchases import (
 )
 from muybridge.verbs import decisions, spending
 from muybridge.verbs.decisions import Decision
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.estimates import Sum
 from muybridge_protocol.purchases import DAY, EVERYTHING, day_of
 from muybridge_protocol.remedies import in_facts
@@ -212,14 +212,14 @@ def test_decisions_are_all_checked_before_the_first_is_recorded(store: Store) ->
         Decision(key=second.key, choice=Choice.ADOPT, task="T", where="line 7"),
         Decision(key=third.key, choice=Choice.ABANDON),
     ]
-    with pytest.raises(InvalidDecisions) as caught:
+    with pytest.raises(InvalidInput) as caught:
         decisions.decide(store, wrong)
     assert [(one.where, one.message) for one in caught.value.problems] == [
         ("line 7", f"purchase {third.key} already has task T"),
         ("decision 3", f"purchase {third.key} is accepted: there is nothing to decide about it"),
     ]
     twice = [Decision(key=first.key, choice=it) for it in (Choice.ABANDON, Choice.RESUBMIT)]
-    with pytest.raises(InvalidDecisions, match=r"decision 2: .* is already in decision 1"):
+    with pytest.raises(InvalidInput, match=r"decision 2: .* is already in decision 1"):
         decisions.decide(store, twice, i_may_pay_twice=True)
     assert decisions.undecided(store) == (first, second)
     told = decisions.decide(store, [wrong[0], release(second.key)], not_charged=True)
@@ -270,7 +270,7 @@ def test_a_wrong_line(tmp_path: Path, line: str, said: str) -> None:
     """It is told with its number, besides the others."""
     path = tmp_path / "decisions.csv"
     path.write_text(f"key,decision,task,cost\nk,?\n\n{line}\n", "utf-8")
-    with pytest.raises(InvalidDecisions) as caught:
+    with pytest.raises(InvalidInput) as caught:
         decisions.read_decisions(path)
     assert [one.where for one in caught.value.problems] == ["line 2", "line 4"]
     assert caught.match(said)
@@ -280,7 +280,7 @@ def test_a_table_without_keys(tmp_path: Path) -> None:
     """A table of something else is refused whole."""
     path = tmp_path / "decisions.csv"
     path.write_text("item,decision\n1,adopt\n", "utf-8")
-    with pytest.raises(InvalidDecisions, match="line 1: the column key is missing"):
+    with pytest.raises(InvalidInput, match="line 1: the column key is missing"):
         decisions.read_decisions(path)
 
 

@@ -47,22 +47,19 @@ if TYPE_CHECKING:
         AssetDeleteUnknown as AssetDeleteUnknown,
         CreateAmbiguous as CreateAmbiguous,
         DownloadFailed as DownloadFailed,
-        FileNameWarning as FileNameWarning,
         Forbidden as Forbidden,
         IgnoredSetting as IgnoredSetting,
         InvalidAddress as InvalidAddress,
-        InvalidIdentifier as InvalidIdentifier,
-        InvalidKey as InvalidKey,
+        InvalidInput as InvalidInput,
         InvalidRequest as InvalidRequest,
-        InvalidToken as InvalidToken,
         LinkExpired as LinkExpired,
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
+        MuybridgeWarning as MuybridgeWarning,
         NotCompleted as NotCompleted,
         NotSent as NotSent,
         OverBudget as OverBudget,
         PlainHttpWarning as PlainHttpWarning,
-        PollingTooOften as PollingTooOften,
         ProtocolViolation as ProtocolViolation,
         RateLimited as RateLimited,
         Refused as Refused,
@@ -70,8 +67,6 @@ if TYPE_CHECKING:
         ResultIncomplete as ResultIncomplete,
         ServiceError as ServiceError,
         ServiceUnreachable as ServiceUnreachable,
-        TaskCancelled as TaskCancelled,
-        TaskEnded as TaskEnded,
         TaskFailed as TaskFailed,
         TaskNotFound as TaskNotFound,
         TextAmbiguous as TextAmbiguous,
@@ -80,7 +75,6 @@ if TYPE_CHECKING:
     )
     from muybridge_protocol.estimates import (
         Estimate as Estimate,
-        InvalidPrices as InvalidPrices,
         PriceList as PriceList,
         Quantities as Quantities,
         Totals as Totals,
@@ -106,7 +100,6 @@ if TYPE_CHECKING:
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from muybridge_protocol.media.inline import InlineMedia as InlineMedia
     from muybridge_protocol.purchases import Budget as Budget
-    from muybridge_protocol.purchases import InvalidTags as InvalidTags
     from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
     from muybridge_protocol.rules.media import MediaReport as MediaReport
     from muybridge_protocol.text.content import (
@@ -151,16 +144,14 @@ _HOMES: Final = {
     "muybridge.wire.requests_transport": Home("RequestsTransport"),
     "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
-        "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
-        "FileNameWarning Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey "
-        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NotCompleted NotSent "
-        "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
-        "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
-        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
+        "AssetDeleteFailed AssetDeleteUnknown CreateAmbiguous DownloadFailed Forbidden "
+        "IgnoredSetting InvalidAddress InvalidInput InvalidRequest LinkExpired "
+        "LocalError MuybridgeError MuybridgeWarning NotCompleted NotSent OverBudget "
+        "PlainHttpWarning ProtocolViolation RateLimited Refused ResultExpired ResultIncomplete "
+        "ServiceError ServiceUnreachable TaskFailed TaskNotFound TextAmbiguous Unauthorized "
+        "WaitTimeout"
     ),
-    "muybridge_protocol.estimates": Home(
-        "Estimate InvalidPrices PriceList Quantities Totals parse_prices"
-    ),
+    "muybridge_protocol.estimates": Home("Estimate PriceList Quantities Totals parse_prices"),
     "muybridge_protocol.families": Home(
         "FAMILIES ImgaRequest ImgbRequest MediaRequest Unlisted VidcRequest ViddRequest "
         "VideosRequest VidgRequest VidmRequest VidrRequest VidsaRequest VidsbRequest "
@@ -169,7 +160,7 @@ _HOMES: Final = {
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
     "muybridge_protocol.media.inline": Home("InlineMedia"),
-    "muybridge_protocol.purchases": Home("Budget InvalidTags"),
+    "muybridge_protocol.purchases": Home("Budget"),
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),

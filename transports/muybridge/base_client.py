@@ -303,8 +303,7 @@ class BaseClient:
             on_update: Called with each valid response.
 
         Raises:
-            TaskFailed: The task failed; the error carries the result.
-            TaskCancelled: The task was cancelled.
+            TaskFailed: The task failed or was cancelled; the error carries the result.
             WaitTimeout: The task did not end in time, or the service was down all the time. Wait
                 again later.
             ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
@@ -363,7 +362,7 @@ class BaseClient:
             timeout: Seconds to wait in all, an hour by default; None for no limit.
 
         Raises:
-            ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
+            ServiceError: On iterating, as `wait`, but for `TaskFailed`.
         """
         refuse_misplaced(self, "watch", _misplaced)
         return Watch(
@@ -445,10 +444,8 @@ class BaseClient:
                 with one mapping, or None, for each piece of it.
 
         Raises:
-            InvalidTags: Some tags cannot be used.
+            LocalError: Some tags, a token or a bare id cannot be used.
             ValueError: A limit is below one, or there are not as many tags as pieces of work.
-            InvalidIdentifier: A bare id contains characters that ids cannot have.
-            InvalidToken: A token cannot be read.
         """
         refuse_misplaced(self, "run_all", _misplaced)
         from muybridge.drivers.fleet_run import FleetRun
@@ -519,7 +516,7 @@ class BaseClient:
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
                 `NotCompleted` if the task is still in progress, and `SidecarFailed` if it
                 is saved and only its sidecar is not.
-            TaskEnded: The task has ended without a result.
+            TaskFailed: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "download", _misplaced)
@@ -555,7 +552,7 @@ class BaseClient:
 
         Raises:
             DownloadFailed: As `download`.
-            TaskEnded: The task has ended without a result.
+            TaskFailed: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "read", _misplaced)

@@ -141,9 +141,9 @@ class Client:
             clock: Tells the time, or None for this machine's.
 
         Raises:
-            InvalidKey: There is no key, or it cannot be sent as it is.
+            LocalError: There is no key, or it cannot be sent as it is.
             InvalidAddress: There is no base URL, or it cannot be used.
-            InvalidTags: Some tags cannot be used.
+            LocalError: Some tags cannot be used.
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
@@ -327,8 +327,7 @@ class Client:
             on_update: Called with each valid response.
 
         Raises:
-            TaskFailed: The task failed; the error carries the result.
-            TaskCancelled: The task was cancelled.
+            TaskFailed: The task failed or was cancelled; the error carries the result.
             WaitTimeout: The task did not end in time, or the service was down all the time. Wait
                 again later.
             ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
@@ -358,7 +357,7 @@ class Client:
             timeout: Seconds to wait in all, an hour by default; None for no limit.
 
         Raises:
-            ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
+            ServiceError: As `wait`, but for `TaskFailed`.
         """
         refuse_misplaced(self, "watch", _misplaced)
         return iterate(self._client.watch(task, timeout=timeout))
@@ -430,10 +429,8 @@ class Client:
                 with one mapping, or None, for each piece of it.
 
         Raises:
-            InvalidTags: Some tags cannot be used.
+            LocalError: Some tags, a token or a bare id cannot be used.
             ValueError: A limit is below one, or there are not as many tags as pieces of work.
-            InvalidIdentifier: A bare id contains characters that ids cannot have.
-            InvalidToken: A token cannot be read.
         """
         refuse_misplaced(self, "run_all", _misplaced)
         return Outcomes(
@@ -497,7 +494,7 @@ class Client:
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
                 `NotCompleted` if the task is still in progress, and `SidecarFailed` if it
                 is saved and only its sidecar is not.
-            TaskEnded: The task has ended without a result.
+            TaskFailed: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "download", _misplaced)
@@ -530,7 +527,7 @@ class Client:
 
         Raises:
             DownloadFailed: As `download`.
-            TaskEnded: The task has ended without a result.
+            TaskFailed: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         refuse_misplaced(self, "read", _misplaced)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from muybridge.credentials import Credentials, HiddenKey
 from muybridge_protocol.arguments import NO_TAGS, check_type
-from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
+from muybridge_protocol.errors import InvalidAddress, LocalError, PlainHttpWarning
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.remedies import Remedy, RemedyKind
 from muybridge_protocol.service import TEXT_ALONE, Service
@@ -55,7 +55,7 @@ def read_service(
         account: A name for the account that the key belongs to, or None for the key itself.
 
     Raises:
-        InvalidKey: There is no key, or it contains characters that cannot be sent.
+        LocalError: There is no key, or it contains characters that cannot be sent.
         InvalidAddress: There is no base URL, or it cannot be used.
         ValueError: The account's name is empty, too long or not printable.
         TypeError: The key is not a string.
@@ -89,7 +89,7 @@ def read_service(
     )
     if key is None:
         give = Remedy(kind=RemedyKind.GIVE, option="api_key", variable=KEY_VARIABLE)
-        raise InvalidKey("There is no API key.", give)
+        raise LocalError("There is no API key.", give, argument="api_key")
     base_url = service.base_url
     if base_url is not None and base_url.startswith("http:") and not service.is_local:
         warnings.warn(
@@ -99,7 +99,7 @@ def read_service(
         )
     try:
         return service, Credentials(key, service, account=account)
-    except InvalidKey as error:
+    except LocalError as error:
         # The frames that handled the key have it in their variables.
         raise error.with_traceback(None) from None
 
@@ -126,10 +126,10 @@ def read_books(
         always: Whether something asks for it that is not among these.
 
     Raises:
-        InvalidTags: Some tags cannot be used.
-        InvalidPrices: The price file is not valid.
+        LocalError: Some tags cannot be used.
+        InvalidInput: The price file is not valid.
         OSError: The price file cannot be read.
-        InvalidLimit: A limit of the environment cannot be read.
+        LocalError: A limit of the environment cannot be read.
         TypeError: The budget is something else.
     """
     check_dedupe(dedupe)
@@ -169,7 +169,7 @@ def all_tags(tags: Tags | None) -> Tags:
     """Return *tags* and those of the environment, which they may replace.
 
     Raises:
-        InvalidTags: Some cannot be used.
+        LocalError: Some cannot be used.
         TypeError: They are no mapping.
     """
     said = os.environ.get(TAGS_VARIABLE)

@@ -73,7 +73,7 @@ class Credentials:
         account: A name for the account that the key belongs to, or None for the key itself.
 
     Raises:
-        InvalidKey: The key cannot be sent as it is.
+        LocalError: The key cannot be sent as it is.
         ValueError: The account's name is empty, too long or not printable.
     """
 
@@ -175,7 +175,7 @@ def fingerprint_of(key: str, salt: bytes) -> str:
     """Return a digest of a key alone, wherever it is used. The key cannot be found from it.
 
     Raises:
-        InvalidKey: The key cannot be sent as it is.
+        LocalError: The key cannot be sent as it is.
     """
     return _digest(salt, check_key(key).encode())
 

@@ -9,7 +9,7 @@ from muybridge_protocol.emulator.markers import CANCEL, FAILURES, SLOW
 from muybridge_protocol.emulator.responses import StreamedResponse
 from muybridge_protocol.emulator.service import Emulator
 from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing
-from muybridge_protocol.emulator.text import InvalidScript, TextMarker
+from muybridge_protocol.emulator.text import TextMarker
 
 __all__ = [
     "CANCEL",
@@ -19,7 +19,6 @@ __all__ = [
     "Access",
     "EmulatedTask",
     "Emulator",
-    "InvalidScript",
     "MediaState",
     "ServiceRequest",
     "StreamedResponse",

@@ -54,7 +54,7 @@ class Emulator:
             `muybridge.local.load_answers` describes.
 
     Raises:
-        InvalidScript: The answers cannot be used.
+        InvalidInput: The answers cannot be used.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Emulator:
                 describes.
 
         Raises:
-            InvalidScript: The answers cannot be used. Those that are left stay.
+            InvalidInput: The answers cannot be used. Those that are left stay.
         """
         self._script = Script(read_answers(answers))
 

@@ -10,7 +10,7 @@ does not contain, and so never claims to be the whole.
 """
 
 from muybridge_protocol.estimates.estimate import Estimate, estimate_of
-from muybridge_protocol.estimates.price_file import InvalidPrices, PriceProblem, parse_prices
+from muybridge_protocol.estimates.price_file import parse_prices
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Price
 from muybridge_protocol.estimates.quantities import (
@@ -26,10 +26,8 @@ __all__ = [
     "TEXT",
     "Estimate",
     "Group",
-    "InvalidPrices",
     "Price",
     "PriceList",
-    "PriceProblem",
     "Quantities",
     "Sum",
     "Total",

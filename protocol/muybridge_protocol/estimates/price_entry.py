@@ -14,6 +14,7 @@ from muybridge_protocol.estimates.quantities import TEXT, tiers_of
 from muybridge_protocol.estimates.units import OF_TEXT, Unit, units_of
 from muybridge_protocol.families import FAMILIES, Family, Model
 from muybridge_protocol.families.family import Billing
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.records.json import truncated
 from muybridge_protocol.rules.values import both, either, shown
 from muybridge_protocol.text.models import TEXT_MODELS
@@ -46,10 +47,6 @@ class _Target:
     listed: tuple[Model, ...] = ()
 
 
-class _Wrong(Exception):
-    """What is wrong with a price, where nothing more can be said of it."""
-
-
 def read_price(entry: object) -> Price | list[str]:
     """Return the price that *entry* is, or else all that is wrong with it."""
     if not isinstance(entry, dict):
@@ -66,7 +63,7 @@ def read_price(entry: object) -> Price | list[str]:
     target: _Target | None = None
     try:
         unit, amount, output = _amounts({name: fields[name] for name in _PRICES if name in fields})
-    except _Wrong as wrong:
+    except LocalError as wrong:
         problems.append(str(wrong))
     names = {name: value for name, value in fields.items() if name in _NAMES}
     wrong_names = [*_wrong_names(names)]
@@ -75,7 +72,7 @@ def read_price(entry: object) -> Price | list[str]:
     called = cast("dict[str, str]", names)
     try:
         target = _target(called)
-    except _Wrong as wrong:
+    except LocalError as wrong:
         problems.append(str(wrong))
     else:
         problems += _tier_problems(target, called.get("tier"))
@@ -108,18 +105,18 @@ def _amounts(given: Mapping[str, object]) -> tuple[Unit, Decimal, Decimal | None
     """Return the only unit that is *given*, its price, and that of output tokens if it is apart.
 
     Raises:
-        _Wrong: There is not exactly one, or the price is not money.
+        LocalError: There is not exactly one, or the price is not money.
     """
     if given and given.keys() <= {*_APART}:
         missing = [name for name in _APART if name not in given]
         if missing:
             (name,) = given
-            raise _Wrong(f"{name} needs {missing[0]} as well")
+            raise LocalError(f"{name} needs {missing[0]} as well")
         taken, made = (_amount(name, given[name]) for name in _APART)
         return Unit.THOUSAND_TOKENS, taken, made
     if len(given) != 1:
         stated = f"it has {both(list(given))}" if given else "it has no price"
-        raise _Wrong(f"{stated}; give one of {', '.join(_UNITS)}")
+        raise LocalError(f"{stated}; give one of {', '.join(_UNITS)}")
     ((name, value),) = given.items()
     return Unit(name), _amount(name, value), None
 
@@ -128,18 +125,18 @@ def _amount(name: str, value: object) -> Decimal:
     """Return the price *value*, which the file calls *name*.
 
     Raises:
-        _Wrong: It is not money.
+        LocalError: It is not money.
     """
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise _Wrong(f"{name}: {_written(value)} is not a number; write {name} = 0.05")
+        raise LocalError(f"{name}: {_written(value)} is not a number; write {name} = 0.05")
     amount = Decimal(value)
     if not amount.is_finite():
-        raise _Wrong(f"{name}: {amount} is not a price; use a number from 0 to {HIGHEST:,}")
+        raise LocalError(f"{name}: {amount} is not a price; use a number from 0 to {HIGHEST:,}")
     if amount.is_signed():
-        raise _Wrong(f"{name}: a price must not be negative (got {_written(value)})")
+        raise LocalError(f"{name}: a price must not be negative (got {_written(value)})")
     exponent = amount.as_tuple().exponent
     if amount > HIGHEST or not isinstance(exponent, int) or -exponent > DECIMALS:
-        raise _Wrong(f"{name}: use at most {HIGHEST:,}, with at most {DECIMALS} decimals")
+        raise LocalError(f"{name}: use at most {HIGHEST:,}, with at most {DECIMALS} decimals")
     return amount
 
 
@@ -155,30 +152,30 @@ def _target(names: Mapping[str, str]) -> _Target:
     """Return what the price is for.
 
     Raises:
-        _Wrong: That is not known.
+        LocalError: That is not known.
     """
     family, model, unlisted = (names.get(name) for name in ("family", "model", "unlisted_model"))
     if model is not None and unlisted is not None:
-        raise _Wrong("it has both model and unlisted_model; give only one")
+        raise LocalError("it has both model and unlisted_model; give only one")
     if family is None and model is None:
         if unlisted is not None:
-            raise _Wrong("unlisted_model needs a family")
-        raise _Wrong('it names no model and no family; write model = "imgb-2", for example')
+            raise LocalError("unlisted_model needs a family")
+        raise LocalError('it names no model and no family; write model = "imgb-2", for example')
     if family is None:
         return _listed(str(model))
     if family == TEXT:
         if model is not None and model not in TEXT_MODELS:
-            raise _Wrong(_unknown_model(model, TEXT_MODELS, "there is no text model"))
+            raise LocalError(_unknown_model(model, TEXT_MODELS, "there is no text model"))
         return _Target(None, model or unlisted)
     table = FAMILIES.get(family)
     if table is None:
         hint = did_you_mean(family, (*FAMILIES, TEXT))
-        raise _Wrong(f"family: there is no family {shown(family)}; {hint}")
+        raise LocalError(f"family: there is no family {shown(family)}; {hint}")
     row = table.model(model)
     # A family whose models the specification does not show takes any name.
     if model is not None and table.models and row is None:
         listed = [each.name for each in table.models]
-        raise _Wrong(_unknown_model(model, listed, f"family {family} has no model"))
+        raise LocalError(_unknown_model(model, listed, f"family {family} has no model"))
     if model is not None or unlisted is not None:
         return _Target(table, model or unlisted, () if row is None else (row,))
     return _Target(table, None, table.models)
@@ -193,7 +190,7 @@ def _listed(model: str) -> _Target:
         if row is not None:
             return _Target(family, model, (row,))
     every = [*TEXT_MODELS, *(each.name for table in FAMILIES.values() for each in table.models)]
-    raise _Wrong(_unknown_model(model, every, "no family has a model"))
+    raise LocalError(_unknown_model(model, every, "no family has a model"))
 
 
 def _unknown_model(model: str, names: Iterable[str], what: str) -> str:

@@ -22,18 +22,15 @@ a mistake in every estimate.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Final, cast
-
-import attrs
 
 from muybridge_protocol.estimates.price_entry import EXAMPLE, did_you_mean, read_price
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Key, Price
-from muybridge_protocol.local_errors import LocalError
-from muybridge_protocol.problems import list_problems
-from muybridge_protocol.remedies import Face, in_python
+from muybridge_protocol.local_errors import InvalidInput
+from muybridge_protocol.problems import InputProblem
 from muybridge_protocol.rules.values import shown
 
 LARGEST_FILE: Final = 256 * 1024
@@ -41,42 +38,12 @@ LARGEST_FILE: Final = 256 * 1024
 LONGEST_LINE: Final = 1_000
 """Most characters of a line: a key of many parts takes the reader the square of its length."""
 _LONGEST_CURRENCY: Final = 16
+PRICE_FILE: Final = "the price file"
+"""What messages call it."""
 
 _CURRENCY: Final = "currency"
 _PRICES: Final = "prices"
 _KEYS: Final = (_CURRENCY, _PRICES)
-
-
-@attrs.frozen
-class PriceProblem:
-    """Something wrong in a price file.
-
-    Args:
-        where: The place, such as `price 3 (imgb-2, low)`, or "" for the file as a whole.
-        message: What is wrong, and what would be accepted.
-    """
-
-    where: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.message}" if self.where else self.message
-
-
-class InvalidPrices(LocalError):
-    """A price file is not valid.
-
-    Args:
-        problems: Every problem found.
-    """
-
-    def __init__(self, problems: Iterable[PriceProblem]) -> None:
-        self.problems: tuple[PriceProblem, ...] = tuple(problems)
-        super().__init__(self.problems)
-
-    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
-        """Return every problem."""
-        return list_problems(self.problems, "the price file")
 
 
 def parse_prices(text: str) -> PriceList:
@@ -86,52 +53,52 @@ def parse_prices(text: str) -> PriceList:
         text: The content of the file, which is TOML.
 
     Raises:
-        InvalidPrices: The file is not valid; all problems are listed.
+        InvalidInput: The file is not valid; all problems are listed.
     """
     document = _read(text)
     problems = [
-        PriceProblem("", f"{shown(name)} is not known here; {did_you_mean(name, _KEYS)}")
+        InputProblem("", f"{shown(name)} is not known here; {did_you_mean(name, _KEYS)}")
         for name in document
         if name not in _KEYS
     ]
     currency = document.get(_CURRENCY)
-    problems += [PriceProblem("", problem) for problem in _wrong_currency(currency)]
+    problems += [InputProblem("", problem) for problem in _wrong_currency(currency)]
     prices: list[Price] = []
     places: dict[Key, str] = {}
     listed = document.get(_PRICES)
     if not isinstance(listed, list):
         missing = "there are no prices" if listed is None else "prices is not a list"
-        problems.append(PriceProblem("", f"{missing}; write prices = [{EXAMPLE}, ...]"))
+        problems.append(InputProblem("", f"{missing}; write prices = [{EXAMPLE}, ...]"))
         listed = []
     for number, entry in enumerate(cast("list[object]", listed), start=1):
         where = _place(number, entry)
         price = read_price(entry)
         if not isinstance(price, Price):
-            problems += [PriceProblem(where, problem) for problem in price]
+            problems += [InputProblem(where, problem) for problem in price]
             continue
         if price.key in places:
             problem = f"{places[price.key]} is for the same; give only one"
-            problems.append(PriceProblem(where, problem))
+            problems.append(InputProblem(where, problem))
             continue
         places[price.key] = where
         prices.append(price)
     if problems:
-        raise InvalidPrices(problems)
+        raise InvalidInput(PRICE_FILE, problems)
     return PriceList(str(currency), tuple(prices))
 
 
 def _read(text: str) -> Mapping[str, object]:
     if len(text) > LARGEST_FILE:
         reason = f"it has more than {LARGEST_FILE:,} characters"
-        raise InvalidPrices([PriceProblem("", reason)])
+        raise InvalidInput(PRICE_FILE, [InputProblem("", reason)])
     reason = f"it has more than {LONGEST_LINE:,} characters"
     long = [
-        PriceProblem(f"line {number}", reason)
+        InputProblem(f"line {number}", reason)
         for number, line in enumerate(text.split("\n"), start=1)
         if len(line) > LONGEST_LINE
     ]
     if long:
-        raise InvalidPrices(long)
+        raise InvalidInput(PRICE_FILE, long)
     try:
         # Editors on Windows begin a file with a byte order mark.
         return tomllib.loads(text.removeprefix("\ufeff"), parse_float=_decimal)
@@ -139,7 +106,7 @@ def _read(text: str) -> Mapping[str, object]:
         reason = "it is nested too deeply"
     except ValueError as error:  # what tomllib raises is one
         reason = f"it is not TOML: {error}"
-    raise InvalidPrices([PriceProblem("", reason)])
+    raise InvalidInput(PRICE_FILE, [InputProblem("", reason)])
 
 
 def _decimal(text: str) -> Decimal:

@@ -26,7 +26,7 @@ from muybridge_protocol.families.family import (
 )
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.local_errors import InvalidRequest, UnknownFamily
+from muybridge_protocol.local_errors import InvalidRequest, LocalError
 from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def find_family(name: str) -> Family:
     """Return the family *name*.
 
     Raises:
-        UnknownFamily: There is none. If it is a model, perhaps behind an owner and a slash, the
+        LocalError: There is none. If it is a model, perhaps behind an owner and a slash, the
             message names the family; otherwise it lists all families, and the closest match.
     """
     family = FAMILIES.get(name)
@@ -143,17 +143,20 @@ def find_family(name: str) -> Family:
     model = name.rpartition("/")[2]
     meant = FAMILIES.get(model) or family_of_model(model)
     if meant is not None and meant.model(model) is not None:
-        raise UnknownFamily(
+        raise LocalError(
             f"there is no family {name!r}: {model} is a model of family {meant.name}; "
-            f"give {meant.name!r} as the family, and {model!r} as model"
+            f"give {meant.name!r} as the family, and {model!r} as model",
+            argument="family",
         )
     if meant is not None:
-        raise UnknownFamily(f"there is no family {name!r}; did you mean {meant.name}?")
+        said = f"there is no family {name!r}; did you mean {meant.name}?"
+        raise LocalError(said, argument="family")
     from difflib import get_close_matches
 
     close = get_close_matches(name.lower(), FAMILIES, n=1)
     hint = f"did you mean {close[0]}? Known" if close else "known"
-    raise UnknownFamily(f"there is no family {name!r}; {hint} are {', '.join(FAMILIES)}")
+    said = f"there is no family {name!r}; {hint} are {', '.join(FAMILIES)}"
+    raise LocalError(said, argument="family")
 
 
 def family_of_model(model: str | None) -> Family | None:

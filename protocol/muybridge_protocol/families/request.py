@@ -25,7 +25,7 @@ from muybridge_protocol.families.docstrings import whole_docstring
 from muybridge_protocol.families.family import Family, Unlisted, any_link, named
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.families.naming import problems_of_names
-from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest, UnknownFamily
+from muybridge_protocol.local_errors import IgnoredSetting, InvalidRequest, LocalError
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.records.json_value import JsonValue
 from muybridge_protocol.rules.files import FILE_TEXT, IN_PYTHON, FileForms, file_text
@@ -168,7 +168,7 @@ class MediaRequest(JsonValue):
 
         Raises:
             InvalidRequest: The service would reject the request.
-            UnknownFamily: There is no such family, or it is that of another class.
+            LocalError: There is no such family, or it is that of another class.
         """
         body = dict(record)
         kind = _class_of(cls, body.pop("family", None))
@@ -339,14 +339,15 @@ def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
     """Return the class of requests of the family *name*, which is *kind* or derives from it.
 
     Raises:
-        UnknownFamily: No such class has that family.
+        LocalError: No such class has that family.
     """
     if kind is not MediaRequest and name in (None, kind.family.name):
         return kind
     for one in kind.__subclasses__():
         if vars(one).get("family") is not None and one.family.name == name:
             return one.family.request
-    raise UnknownFamily(f"{shown(name)} is not the family of a {kind.__name__}")
+    said = f"{shown(name)} is not the family of a {kind.__name__}"
+    raise LocalError(said, argument="family")
 
 
 def as_body(settings: Mapping[str, object]) -> dict[str, object]:

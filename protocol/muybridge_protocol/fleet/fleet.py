@@ -73,7 +73,6 @@ from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.operation import (
     API_TIMEOUT,
-    OperationMisuse,
     Send,
     Settled,
     Wait,
@@ -269,7 +268,7 @@ class Fleet(Generic[K]):
             now: Seconds on the driver's clock.
 
         Raises:
-            OperationMisuse: No such exchange is under way.
+            RuntimeError: No such exchange is under way.
         """
         member, operation = self._exchange(ticket)
         operation = operation.receive(response, now)
@@ -286,7 +285,7 @@ class Fleet(Generic[K]):
             now: Seconds on the driver's clock.
 
         Raises:
-            OperationMisuse: No such exchange is under way.
+            RuntimeError: No such exchange is under way.
         """
         member, operation = self._exchange(ticket)
         operation = operation.fail(failure, now)
@@ -302,7 +301,7 @@ class Fleet(Generic[K]):
             now: Seconds on the driver's clock.
 
         Raises:
-            OperationMisuse: No such exchange is under way.
+            RuntimeError: No such exchange is under way.
         """
         self._exchange(ticket)
         member = self._release(ticket)
@@ -320,7 +319,7 @@ class Fleet(Generic[K]):
             now: Seconds on the same clock.
 
         Raises:
-            OperationMisuse: No such exchange is under way.
+            RuntimeError: No such exchange is under way.
         """
         self._exchange(ticket)
         self._turns.rest(self._release(ticket), until, now)
@@ -329,7 +328,7 @@ class Fleet(Generic[K]):
         """Return the operation whose request was dispatched with *ticket*.
 
         Raises:
-            OperationMisuse: No such exchange is under way.
+            RuntimeError: No such exchange is under way.
         """
         return self._exchange(ticket)[1]
 
@@ -448,7 +447,7 @@ class Fleet(Generic[K]):
     def _exchange(self, ticket: int) -> tuple[Member[K], Create | Poll]:
         member = self._under_way.get(ticket)
         if member is None or member.operation is None:
-            raise OperationMisuse(
+            raise RuntimeError(
                 f"No exchange with ticket {ticket!r} is under way: report the end of each Dispatch "
                 "once, with the ticket of that Dispatch."
             )

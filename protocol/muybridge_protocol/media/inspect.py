@@ -34,8 +34,8 @@ from muybridge_protocol.media.sounds import (
 from muybridge_protocol.media.source import (
     Bounded,
     Damaged,
-    OutOfReach,
     Source,
+    Wanted,
     Window,
 )
 from muybridge_protocol.media.webm import read_webm
@@ -97,8 +97,10 @@ def inspect_media(source: Source) -> MediaFacts:
             defect = "is truncated"
         else:
             draft.missing = f"its headers cannot be read: {error}"
-    except OutOfReach as error:
-        draft.missing = str(error)
+    except Wanted as wanted:
+        if wanted.closed is None:
+            raise
+        draft.missing = wanted.closed
     facts = {field.name: getattr(draft, field.name) for field in attrs.fields(Draft)}
     return MediaFacts(**facts, bytes=size, defect=defect)
 

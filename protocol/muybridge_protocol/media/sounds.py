@@ -7,7 +7,7 @@ import struct
 import attrs
 
 from muybridge_protocol.media.draft import Draft
-from muybridge_protocol.media.source import Damaged, OutOfReach, Source, Window, exactly
+from muybridge_protocol.media.source import Damaged, Source, Wanted, Window, exactly
 
 _STREAMED = (0, 0xFFFF_FFFF)
 """What a program writes as the length of data when it cannot go back to correct it."""
@@ -246,4 +246,5 @@ def _walk(source: Source, start: int) -> tuple[int, int]:
         if at + 4 <= len(block) or len(block) < _BLOCK:
             return count, offset + at  # a tag, padding or the end
         offset += at
-    raise OutOfReach(f"it has more than {count:,} frames, and no header that counts them")
+    more = f"it has more than {count:,} frames, and no header that counts them"
+    raise Wanted(offset, _BLOCK, more)

@@ -13,10 +13,6 @@ from typing import Protocol, Self
 import attrs
 
 
-class OutOfReach(Exception):
-    """The bytes cannot be had; the message says why."""
-
-
 class Damaged(Exception):
     """The data contradict their format; the message says how.
 
@@ -36,12 +32,19 @@ def truncation() -> Damaged:
 
 
 class Wanted(Exception):
-    """The bytes are not at hand yet."""
+    """The bytes are not at hand.
 
-    def __init__(self, offset: int, length: int) -> None:
-        super().__init__(offset, length)
+    Args:
+        offset: Where they begin.
+        length: How many they are.
+        closed: Why they cannot be had, or None if they can be fetched.
+    """
+
+    def __init__(self, offset: int, length: int, closed: str | None = None) -> None:
+        super().__init__(offset, length, closed)
         self.offset: int = offset
         self.length: int = length
+        self.closed: str | None = closed
 
 
 class Source(Protocol):
@@ -61,8 +64,7 @@ class Source(Protocol):
         """Return *length* bytes from *offset* on, or fewer at the end.
 
         Raises:
-            Wanted: They are not at hand yet.
-            OutOfReach: They cannot be had.
+            Wanted: They are not at hand.
         """
         ...
 
@@ -110,8 +112,7 @@ class Fragments:
         """Return *length* bytes from *offset* on, or fewer at the end.
 
         Raises:
-            Wanted: They are not at hand yet; it says from where on.
-            OutOfReach: They cannot be had.
+            Wanted: They are not at hand. It says from where on.
         """
         end = offset + length if self.size is None else min(offset + length, self.size)
         if end <= offset:
@@ -122,9 +123,7 @@ class Fragments:
                 if end <= start + len(piece):
                     return piece[offset - start : end - start]
                 first = start + len(piece)
-        if self.closed is not None:
-            raise OutOfReach(self.closed)
-        raise Wanted(first, end - first)
+        raise Wanted(first, end - first, self.closed)
 
 
 @attrs.define
@@ -186,8 +185,7 @@ def exactly(source: Source, offset: int, length: int) -> bytes:
 
     Raises:
         Damaged: There are fewer.
-        Wanted: They are not at hand yet.
-        OutOfReach: They cannot be had.
+        Wanted: They are not at hand.
     """
     data = source.read(offset, length)
     if len(data) < length:

@@ -10,7 +10,6 @@ from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.operation import (
     Fetch,
     Operation,
-    OperationMisuse,
     Send,
     Settled,
     Wait,
@@ -32,7 +31,6 @@ __all__ = [
     "Inspection",
     "NextPolls",
     "Operation",
-    "OperationMisuse",
     "Poll",
     "Send",
     "Settled",

@@ -63,7 +63,7 @@ class DeleteAsset(Operation[None]):
             timeout: Timeout of one exchange, in seconds.
 
         Raises:
-            InvalidIdentifier: It is not a valid id.
+            LocalError: It is not a valid id.
         """
         check_type("asset_id", asset_id, str, "a string, such as 'asset-1' or 'asset://asset-1'")
         bare = asset_id.removeprefix("asset://")

@@ -47,7 +47,6 @@ from muybridge_protocol.errors import (
     LinkExpired,
     NotCompleted,
     ServiceError,
-    TaskCancelled,
     TaskFailed,
 )
 from muybridge_protocol.events import DownloadProgress, WillRetry
@@ -256,7 +255,7 @@ class Download(Operation[Saved]):
         beyond that must be dropped. Otherwise the body is ignored.
 
         Raises:
-            OperationMisuse: No head is expected.
+            RuntimeError: No head is expected.
         """
         self._check_step("accept", head, HttpHead, now=now)
         if head.status == 416:  # noqa: PLR2004  the part is not a part of this file
@@ -280,7 +279,7 @@ class Download(Operation[Saved]):
         """Return the operation after a piece of the body. Save the piece unless it has settled.
 
         Raises:
-            OperationMisuse: No piece is expected.
+            RuntimeError: No piece is expected.
         """
         self._check_step("take", piece, bytes)
         if self.part.offset == 0 and _looks_like_text(piece):
@@ -301,7 +300,7 @@ class Download(Operation[Saved]):
         """Return the operation after the end of the body.
 
         Raises:
-            OperationMisuse: No body is being read.
+            RuntimeError: No body is being read.
         """
         self._check_step("end", now=now)
         total = self.part.total
@@ -393,10 +392,8 @@ class Download(Operation[Saved]):
     def _without_link(self, result: Result) -> ServiceError:
         """Return what it means that *result*, the latest record of the task, has no link."""
         if self.url is None:  # there has never been one
-            if result.status == Status.FAILED:
+            if result.status in (Status.FAILED, Status.CANCELLED):
                 return TaskFailed(result=result, task=self.task)
-            if result.status == Status.CANCELLED:
-                return TaskCancelled(result=result, task=self.task)
             if result.status != Status.COMPLETED:
                 return NotCompleted(reason=f"the task is {result.status}", task=self.task)
         return self._link_expired(f"the service has no link for it (status {result.status})")

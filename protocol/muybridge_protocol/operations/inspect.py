@@ -129,7 +129,7 @@ class Inspection(Operation[MediaFacts]):
         """Return the operation after the head of a response. Ignore the body unless `wants_body`.
 
         Raises:
-            OperationMisuse: No head is expected.
+            RuntimeError: No head is expected.
         """
         self._check_step("accept", head, HttpHead, now=now)
         if DOWNLOAD.judge_status(head.status) is Verdict.REDIRECT:
@@ -152,7 +152,7 @@ class Inspection(Operation[MediaFacts]):
         """Return the operation after a piece of the body. Read on while it `wants_body`.
 
         Raises:
-            OperationMisuse: No piece is expected.
+            RuntimeError: No piece is expected.
         """
         self._check_step("take", piece, bytes)
         arriving = self.arriving + piece[: self.length - len(self.arriving)]
@@ -167,7 +167,7 @@ class Inspection(Operation[MediaFacts]):
         """Return the operation after the end of the body.
 
         Raises:
-            OperationMisuse: No body is being read.
+            RuntimeError: No body is being read.
         """
         self._check_step("end", now=now)
         if self.whole and not self.announces_end:

@@ -13,7 +13,7 @@ stop. The driver only does I/O. That is why `now`, seconds on a monotonic clock,
 are arguments: hours of retries run in a test within milliseconds, and always in the same way.
 
 If a driver takes a step that the operation does not expect, such as a second response after it has
-settled, its author has made a mistake, and `OperationMisuse` is raised.
+settled, its author has made a mistake, and `RuntimeError` is raised.
 """
 
 from __future__ import annotations
@@ -41,13 +41,6 @@ out may have been accepted."""
 
 Step = Literal["receive", "fail", "accept", "take", "end"]
 """What a driver reports to an operation."""
-
-
-class OperationMisuse(RuntimeError):
-    """A driver took a step that the operation does not expect.
-
-    This is a bug in the driver, not an error of the service. The operation has not changed.
-    """
 
 
 @attrs.frozen
@@ -137,7 +130,7 @@ class Operation(Generic[T_co]):
         """Return the operation after a whole response.
 
         Raises:
-            OperationMisuse: No response is expected.
+            RuntimeError: No response is expected.
         """
         self._check_step("receive", response, HttpResponse, now=now)
         return self._receive(response, now)
@@ -146,7 +139,7 @@ class Operation(Generic[T_co]):
         """Return the operation after a failed exchange.
 
         Raises:
-            OperationMisuse: No failure is expected.
+            RuntimeError: No failure is expected.
         """
         self._check_step("fail", failure, TransportFailure, now=now)
         return self._fail(failure, now)
@@ -177,13 +170,13 @@ class Operation(Generic[T_co]):
         """
         name = type(self).__name__
         if self.settled is not None:
-            raise OperationMisuse(
+            raise RuntimeError(
                 f"{name}.{step} was called, but this operation has settled. Each step returns the "
                 "next operation: continue with that one, and stop when next_action returns Settled."
             )
         expected = self._steps()
         if step not in expected:
-            raise OperationMisuse(
+            raise RuntimeError(
                 f"{name}.{step} was called, but this operation expects {' or '.join(expected)}. "
                 "Do what next_action asks for: receive a response to Send; for Fetch, accept its "
                 "head, take its pieces, and end."

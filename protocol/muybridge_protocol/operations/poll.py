@@ -37,7 +37,6 @@ from muybridge_protocol.errors import (
     ResultIncomplete,
     ServiceError,
     ServiceUnreachable,
-    TaskCancelled,
     TaskFailed,
     TaskNotFound,
     WaitTimeout,
@@ -386,10 +385,8 @@ class Poll(Operation[Result]):
         return attrs.evolve(self, **news, incomplete=self.incomplete + 1, due=now + self.interval)
 
     def _outcome(self, result: Result) -> Result | ServiceError:
-        if result.status == Status.FAILED:
+        if result.status in (Status.FAILED, Status.CANCELLED):
             return TaskFailed(result=result, task=self.task)
-        if result.status == Status.CANCELLED:
-            return TaskCancelled(result=result, task=self.task)
         return result
 
     def _missing(self, response: HttpResponse, now: float) -> Self:

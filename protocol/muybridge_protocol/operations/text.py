@@ -165,7 +165,7 @@ class OpenStream(_TextOperation[HttpHead]):
         `receive`, together with the head.
 
         Raises:
-            OperationMisuse: The stream is open already.
+            RuntimeError: The stream is open already.
         """
         self._check_step("accept", head, HttpHead, now=now)
         if 200 <= head.status <= 299:  # noqa: PLR2004  the class of success

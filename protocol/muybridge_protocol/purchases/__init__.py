@@ -73,7 +73,6 @@ from muybridge_protocol.purchases.budget import (
     Number,
     Period,
     StoredBudget,
-    TagMissing,
     read_budget,
     written_budget,
 )
@@ -101,7 +100,6 @@ from muybridge_protocol.purchases.states import (
 from muybridge_protocol.purchases.tags import (
     EVERYTHING,
     GROUPS,
-    InvalidTags,
     OwnTags,
     Tags,
     checked_tags,
@@ -129,7 +127,6 @@ __all__ = [
     "BudgetUse",
     "CannotDecide",
     "Choice",
-    "InvalidTags",
     "Item",
     "Measure",
     "Number",
@@ -142,7 +139,6 @@ __all__ = [
     "State",
     "StoredBudget",
     "Sums",
-    "TagMissing",
     "Tags",
     "all_countable",
     "amounts_of",

@@ -206,18 +206,6 @@ def _check_tag(_: object, __: object, tag: str) -> None:
     check_limited(tag)
 
 
-class TagMissing(ValueError):
-    """A budget is for each value of a key, and a request has no such tag.
-
-    Args:
-        key: The key.
-    """
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"each request needs the tag {key!r}")
-        self.key: str = key
-
-
 @attrs.frozen(kw_only=True)
 class StoredBudget:
     """A budget that binds everybody who uses a store.
@@ -242,17 +230,17 @@ class StoredBudget:
     def tag_of(self, tags: Iterable[str]) -> str | None:
         """Return which of the tags of a purchase it limits, or None if it does not concern it.
 
-        Raises:
-            TagMissing: It is one for a key that the purchase lacks.
+        One for a key that the purchase lacks does not fit the purchase: see `lacks_tag`.
         """
         if self.tag == EVERYTHING:
             return EVERYTHING
         if not is_key(self.tag):
             return self.tag if self.tag in tags else None
-        found = next((one for one in tags if one.partition("=")[0] == self.tag), None)
-        if found is None:
-            raise TagMissing(self.tag)
-        return found
+        return next((one for one in tags if one.partition("=")[0] == self.tag), None)
+
+    def lacks_tag(self, tags: Iterable[str]) -> bool:
+        """Whether it is one for each value of a key, and a purchase with these *tags* has none."""
+        return is_key(self.tag) and self.tag_of(tags) is None
 
     def label_of(self, tag: str) -> str:
         """Return under which label of a sum it counts the purchases with *tag*.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import attrs
 
@@ -22,10 +22,34 @@ from muybridge_protocol.purchases.states import (
 )
 from muybridge_protocol.purchases.tags import EVERYTHING, check_label, check_tag
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.remedies import Face, in_python
 
 
 class CannotDecide(LocalError):
-    """A choice does not apply to a purchase. Nothing was changed."""
+    """A choice does not apply to a purchase. Nothing was changed.
+
+    Args:
+        parts: The message: texts, and the remedies among them.
+        later: Whether it may apply later: somebody may still be sending the request.
+        reasons: Why not, if several choices were made together and none was recorded: by the place
+            of the choice among the others, from 0.
+    """
+
+    def __init__(
+        self, *parts: Any, later: bool = False, reasons: Mapping[int, Exception] | None = None
+    ) -> None:
+        super().__init__(*parts)
+        self.later = later
+        self.reasons: Mapping[int, Exception] = reasons or {}
+
+    @classmethod
+    def several(cls, reasons: Mapping[int, Exception]) -> Self:
+        """Return the error of several choices, some of which do not apply for these *reasons*."""
+        return cls("; ".join(map(str, reasons.values())), reasons=reasons)
+
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error as a JSON object, with whether the choice may apply later."""
+        return {**super().to_dict(face), "later": self.later}
 
 
 def _check_text(_: object, attribute: attrs.Attribute[str | None], text: str | None) -> None:

@@ -36,10 +36,6 @@ _TAKEN: Final = (*GROUPS, "purchase", "budget")
 """What else `muybridge spent --by` takes, so that no key may be called so."""
 
 
-class InvalidTags(LocalError):
-    """Tags cannot be used. The message lists every problem. Nothing was sent."""
-
-
 class OwnTags(dict[str, str]):
     """Tags that Muybridge sets itself: their keys may be reserved."""
 
@@ -52,7 +48,7 @@ def checked_tags(tags: Tags | None, where: str = "the tags") -> Tags:
         where: Where they were given, for messages.
 
     Raises:
-        InvalidTags: Some cannot be used; all problems are listed.
+        LocalError: Some cannot be used; all problems are listed.
         TypeError: They are no mapping.
     """
     if tags is None:
@@ -60,7 +56,7 @@ def checked_tags(tags: Tags | None, where: str = "the tags") -> Tags:
     check_type("tags", tags, Mapping, "a mapping", 'tags={"customer": "acme"}')
     problems = [*_problems(tags, own=isinstance(tags, OwnTags))]
     if problems:
-        raise InvalidTags(list_problems(problems, where))
+        raise LocalError(list_problems(problems, where), argument="tags")
     return OwnTags(tags) if isinstance(tags, OwnTags) else dict(tags)
 
 
@@ -72,7 +68,7 @@ def read_tags(texts: Iterable[str], where: str = "the tags") -> Tags:
         where: Where they were given, for messages.
 
     Raises:
-        InvalidTags: Some cannot be used; all problems are listed.
+        LocalError: Some cannot be used; all problems are listed.
     """
     found: dict[str, str] = {}
     problems: list[str] = []
@@ -84,7 +80,7 @@ def read_tags(texts: Iterable[str], where: str = "the tags") -> Tags:
             problems.append(f"the key {_quoted(key)} is given twice")
     problems += _problems(found, own=False)
     if problems:
-        raise InvalidTags(list_problems(problems, where))
+        raise LocalError(list_problems(problems, where), argument="tags")
     return found
 
 

@@ -25,7 +25,7 @@ from muybridge_protocol.arguments import check_type
 from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
-from muybridge_protocol.local_errors import InvalidIdentifier, InvalidToken
+from muybridge_protocol.local_errors import LocalError
 from muybridge_protocol.records.convert import (
     View,
     attributes,
@@ -203,22 +203,23 @@ class Task(JsonValue):
         """Return the task that *token* describes.
 
         Raises:
-            InvalidToken: It is not a token, or has a newer version than this library knows.
+            LocalError: It is not a token, or has a newer version than this library knows.
         """
         check_type("token", token, (str, bytes), "a token", "task.to_token()")
         try:
             fields = read_object(token)
             version = fields.get("muybridge_task")
             if type(version) is not int or version != TOKEN_VERSION:
-                raise InvalidToken(
+                raise LocalError(
                     f"This is not a task token of version {TOKEN_VERSION}; a newer muybridge may "
-                    "have written it."
+                    "have written it.",
+                    argument="token",
                 )
             task = structure(fields, _TOKEN)
         except InvalidJson as error:
-            raise InvalidToken(f"This is not a task token: {error}.") from None
+            raise LocalError(f"This is not a task token: {error}.", argument="token") from None
         if not is_identifier(task.id):
-            raise InvalidToken("This is not a task token: its id is not valid.")
+            raise LocalError("This is not a task token: its id is not valid.", argument="token")
         return task
 
     def to_result(self) -> Result:
@@ -401,8 +402,8 @@ def as_task(task: Task | Result | str) -> Task:
     token.
 
     Raises:
-        InvalidIdentifier: A bare id is not valid, is a link, or has blanks around it.
-        InvalidToken: A token cannot be read.
+        LocalError: A token cannot be read; or a bare id is not valid, is a link, or has blanks
+            around it.
         TypeError: It is something else.
     """
     if isinstance(task, Task):
@@ -414,13 +415,15 @@ def as_task(task: Task | Result | str) -> Task:
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
     if re.match(_LINK, task):
-        raise InvalidIdentifier(
-            f"{without_query(task)[:80]} is a link, not a task id. Nothing was sent."
+        raise LocalError(
+            f"{without_query(task)[:80]} is a link, not a task id. Nothing was sent.",
+            argument="task_id",
         )
     if task.strip() != check_identifier(task, "task id"):
-        raise InvalidIdentifier(
+        raise LocalError(
             f"{task[:80]!r} begins or ends with a blank. Remove it, or wrap the id in a Task. "
-            "Nothing was sent."
+            "Nothing was sent.",
+            argument="task_id",
         )
     return Task(id=task)
 
@@ -443,7 +446,7 @@ def _from_dict(shape: type[T], record: Mapping[str, Any]) -> T:
 
     Raises:
         InvalidJson: It lacks a field, or one has the wrong type.
-        InvalidIdentifier: Its id is not valid.
+        LocalError: Its id is not valid.
     """
     names = wire_names(shape)
     fields = _TASK_FIELDS if shape is Task else _RESULT_FIELDS

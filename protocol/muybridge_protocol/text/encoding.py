@@ -42,7 +42,7 @@ def encode_content(
 
     Raises:
         InvalidAddress: There is no text base URL.
-        InvalidIdentifier: The model's name has characters that a path may not contain.
+        LocalError: The model's name has characters that a path may not contain.
     """
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     path = f"/v1/models/{path_name(request.model)}:{method}"

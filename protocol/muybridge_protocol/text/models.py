@@ -94,7 +94,7 @@ def path_name(model: str | Unlisted) -> str:
     """Return *model* as a segment of a path.
 
     Raises:
-        InvalidIdentifier: An unlisted name has characters that a path may not contain.
+        LocalError: An unlisted name has characters that a path may not contain.
     """
     name = model.name if isinstance(model, Unlisted) else model
     return check_model_name(name)

@@ -51,14 +51,19 @@ class ErrorEvent(bytes):
 
 
 class MalformedStream(ValueError):
-    """The body is not a stream of events; the message says why."""
+    """The body is not a stream of events; the message says why.
+
+    Args:
+        message: Why.
+        too_large: Whether an event or a line exceeds the limit.
+    """
 
     rest: bytes = b""
     """The rest of the piece, from the error on."""
 
-
-class EventTooLarge(MalformedStream):
-    """An event or a line exceeds the limit."""
+    def __init__(self, message: str, *, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.too_large: bool = too_large
 
 
 class StreamParser:
@@ -87,8 +92,8 @@ class StreamParser:
         """Yield the payloads of the events that *piece* completes.
 
         Raises:
-            MalformedStream: The piece is malformed. Events before the error have been yielded.
-            EventTooLarge: An event has more than *event_limit* bytes.
+            MalformedStream: The piece is malformed, or an event has more than *event_limit* bytes.
+                Events before the error have been yielded.
         """
         if len(piece) > _WINDOW:
             for at in range(0, len(piece), _WINDOW):
@@ -285,9 +290,9 @@ class _ServerSentEvents:
         objects: list[bytes] = []
         try:
             text.feed(line + b"\n", objects)
-        except EventTooLarge:
-            raise
         except MalformedStream as error:
+            if error.too_large:
+                raise
             objects.append(error.rest.strip())
             self._text = None
         finally:
@@ -334,8 +339,9 @@ class _ServerSentEvents:
             lines.append(b"")
         return lines
 
-    def _too_large(self) -> EventTooLarge:
-        return EventTooLarge(f"an event or a line has more than {self._event_limit} bytes")
+    def _too_large(self) -> MalformedStream:
+        message = f"an event or a line has more than {self._event_limit} bytes"
+        return MalformedStream(message, too_large=True)
 
 
 _FIELD: Final = re.compile(rb"(data|event|id|retry|error(?=:[ \t]*\{))(?:: ?|\Z)")
@@ -387,7 +393,8 @@ class _Objects:
                     return
             end = self._find_end(plain, begin)
             if len(self._object) + end - begin > self._event_limit:
-                raise EventTooLarge(f"an event has more than {self._event_limit} bytes")
+                message = f"an event has more than {self._event_limit} bytes"
+                raise MalformedStream(message, too_large=True)
             if self._object or self._depth:
                 self._object += window[begin:end]
             if not self._depth:

@@ -45,7 +45,6 @@ from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import (
     DONE,
     ErrorEvent,
-    EventTooLarge,
     MalformedStream,
     StreamParser,
 )
@@ -273,10 +272,11 @@ class StreamReader(Generic[T]):
                     yield chunk(event)
                     if ending.over:
                         return
-        except EventTooLarge as error:
-            self._pass_over(str(error))
-            self._spent = True
         except MalformedStream as error:
+            if error.too_large:
+                self._pass_over(str(error))
+                self._spent = True
+                return
             if self.over:
                 return
             self._unread, self._malformed = str(error), True

@@ -85,7 +85,7 @@ def odd_id(number: int, text: str) -> Row:
 def _place(number: int, place: str) -> Row:
     link = f"{place}?{SIGNATURE}"
     # What has no scheme and host is taken for a task's id.
-    always = {"download": "InvalidAddress" if "://" in place else "InvalidIdentifier"}
+    always = {"download": "InvalidAddress" if "://" in place else "LocalError"}
     without = dict.fromkeys([name for name in ALL if name not in LINKED], "takes no link")
     if number == _NOT_HTTP:
         without["check"] = "is of a request, which takes no such link"

@@ -11,24 +11,20 @@ from __future__ import annotations
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items.decision_table import (
     Decision,
-    InvalidDecisions,
     ambiguous,
     decide_all,
     decision_table,
 )
 from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, retry
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import BatchMissing, WrongStore
 from muybridge.batch.items.preview import Preview, preview
-from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
-from muybridge.batch.items.submission import WrongService
+from muybridge.batch.items.reading import read_items
 from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
     manifest_lines,
     write_manifest,
 )
-from muybridge.batch.results.places.names import WrongPlace
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.batch.results.reports import status, write_sheet
 from muybridge.batch.running.runs import run, run_async, run_trio
@@ -39,14 +35,10 @@ from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 
 __all__ = [
     "BatchEvent",
-    "BatchMissing",
-    "BatchProblem",
     "CannotDecide",
     "Choice",
     "Decision",
     "Entry",
-    "InvalidBatch",
-    "InvalidDecisions",
     "ManifestRow",
     "PlaceUnusable",
     "Preview",
@@ -56,9 +48,6 @@ __all__ = [
     "Stage",
     "StoreUnusable",
     "What",
-    "WrongPlace",
-    "WrongService",
-    "WrongStore",
     "abandon",
     "adopt",
     "ambiguous",

@@ -18,13 +18,9 @@ _OLDER_THAN: Final = (
 )
 
 
-class StoreOutdated(StoreUnusable):
-    """The store lacks what was recorded in it: it is an older copy of itself, or a new one."""
-
-
-def older_than(file: Path, name: str) -> StoreOutdated:
+def older_than(file: Path, name: str) -> StoreUnusable:
     """Return the error that the store *name* does not know what *file* is about."""
-    return StoreOutdated(_OLDER_THAN.format(name=name, file=file))
+    return StoreUnusable(_OLDER_THAN.format(name=name, file=file), lacks="past")
 
 
 @contextmanager

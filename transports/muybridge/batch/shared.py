@@ -14,11 +14,10 @@ import attrs
 from muybridge.batch.items.batch import SETTLED, Batch, tag_of
 from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import FOLDER, BatchMissing, find_batch
+from muybridge.batch.items.folder import FOLDER, find_batch
 from muybridge.batch.items.reading import (
-    BatchProblem,
+    THE_BATCH,
     CheckedItems,
-    InvalidBatch,
     Source,
     checked_items,
 )
@@ -27,9 +26,11 @@ from muybridge.batch.items.submission import NewItems, check_same_items, check_s
 from muybridge.batch.results.places.names import check_place, place_for_all
 from muybridge.configuration import check_prices, check_spending
 from muybridge.purchases import open_store
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.rates import check_rate
 from muybridge.purchases.store import Store
 from muybridge_protocol.arguments import check_type
+from muybridge_protocol.errors import InputProblem, InvalidInput
 from muybridge_protocol.purchases import BudgetUse, Item, Stage, read_amounts
 from muybridge_protocol.service import Service
 
@@ -59,14 +60,14 @@ class SharedBatch:
         """Open it.
 
         Raises:
-            BatchMissing: There is no such batch.
-            StoreUnusable: The store cannot be used.
+            StoreUnusable: The store cannot be used, or there is no such batch.
         """
         with ExitStack() as stack:
             store = stack.enter_context(self.open_store())
             found = Batch.find(store, self.name)
             if found is None:
-                raise BatchMissing(f"There is no batch {self.name} in {store.place}.")
+                said = f"There is no batch {self.name} in {store.place}."
+                raise StoreUnusable(said, lacks="batch")
             stack.pop_all()  # the batch closes it
         return found
 
@@ -162,11 +163,11 @@ def submit(
             needs its own. Running workers keep the old place.
 
     Raises:
-        InvalidBatch: Some items are not valid, or differ from those that the batch has, a budget
+        InvalidInput: Some items are not valid, or differ from those that the batch has, a budget
             cannot be kept, or the name does not have 1 to 200 printable characters.
-        StoreUnusable: The store cannot be used; `WrongService` if its tasks are elsewhere.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
-            for results (`WrongPlace`) is not the same for every worker.
+            for results is not the same for every worker.
         OSError: The file cannot be read.
     """
     check_batch(batch)
@@ -180,7 +181,7 @@ def submit(
         said = (
             f"it must have 1 to {LONGEST_NAME} characters, all printable, and no space at its ends"
         )
-        raise InvalidBatch([BatchProblem("the name", "", said)])
+        raise InvalidInput(THE_BATCH, [InputProblem("the name", said)])
     check_rate(rate)
     check_budget(budget)
     place = None if out is None else place_for_all(out)
@@ -229,9 +230,9 @@ def _check_amounts(
         batch: The batch, if it is begun: it may have recorded what its items need.
 
     Raises:
-        InvalidBatch: It is not.
+        InvalidInput: It is not.
     """
-    problems: list[BatchProblem] = []
+    problems: list[InputProblem] = []
     recorded: Iterator[Item] = iter(()) if batch is None else batch.items()
     for number, item in enumerate(items, start=1):
         known = next(recorded, None)
@@ -240,11 +241,11 @@ def _check_amounts(
         else:
             amounts = read_amounts(known.amounts)
         problems += [
-            BatchProblem(f"item {number}", measure.value, told)
+            InputProblem(f"item {number}", told, measure.value)
             for measure, told in unknown_amounts(budget, amounts)
         ]
     if problems:
-        raise InvalidBatch(problems)
+        raise InvalidInput(THE_BATCH, problems)
 
 
 def check_budget(budget: Budget | None) -> None:
@@ -271,7 +272,7 @@ def shared_status(batch: SharedBatch) -> SharedReport:
     """Return the progress of *batch*.
 
     Raises:
-        StoreUnusable: The store cannot be used; `BatchMissing` if there is no such batch.
+        StoreUnusable: The store cannot be used, or there is no such batch.
     """
     check_batch(batch)
     with batch.open() as found:
@@ -304,7 +305,7 @@ def open_batch(place: Place) -> Batch:
     """Open a batch, wherever it is.
 
     Raises:
-        BatchMissing: There is none.
+        StoreUnusable: There is none.
         StoreUnusable: Its store cannot be read, or lacks it.
     """
     if isinstance(place, SharedBatch):

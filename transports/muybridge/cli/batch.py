@@ -13,9 +13,9 @@ import attrs
 import click
 
 from muybridge import batch as batches
-from muybridge.batch import BatchProblem, InvalidBatch, Preview, Report, read_items
-from muybridge.batch.items.folder import FOLDER, BatchMissing, Record, find_batch
-from muybridge.batch.items.reading import Source, checked_items
+from muybridge.batch import Preview, Report, read_items
+from muybridge.batch.items.folder import FOLDER, Record, find_batch
+from muybridge.batch.items.reading import THE_BATCH, Source, checked_items
 from muybridge.batch.results.reports import reasons
 from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.running.opening import LOCAL
@@ -60,7 +60,7 @@ from muybridge.cli.terminal import answer, long_document, say
 from muybridge.cli.workers import submit
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.signals import ignoring_signals
-from muybridge_protocol.errors import InvalidAddress, LocalError
+from muybridge_protocol.errors import InputProblem, InvalidAddress, InvalidInput, LocalError
 from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.purchases import Stage
@@ -282,7 +282,9 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
     """
     try:
         return batches.status(out)
-    except BatchMissing:
+    except StoreUnusable as error:
+        if error.lacks != "batch":
+            raise
         interrupt.add_note("Nothing was sent.")
         raise interrupt from None
 
@@ -314,11 +316,11 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
         return
     try:
         read_items(file)
-    except InvalidBatch as wrong:
+    except InvalidInput as wrong:
         # The heading of the problems says already that nothing was sent.
         parts = (part for part in error.args if part != NOTHING_SENT)
-        said = BatchProblem("the service", "", message(parts, in_command))
-        raise InvalidBatch([said, *wrong.problems]) from error
+        said = InputProblem("the service", message(parts, in_command))
+        raise InvalidInput(THE_BATCH, [said, *wrong.problems]) from error
 
 
 def exit_code_of(report: Report) -> ExitCode:

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 import click
 
 from muybridge.batch import SharedReport
-from muybridge.batch.disk_errors import StoreOutdated
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.folder import BatchMissing
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.batch.shared import Place
 from muybridge.cli.batch_places import words_of
@@ -74,10 +72,12 @@ def store_errors(context: click.Context, invocation: Invocation) -> Generator[No
     except (StoreUnusable, PlaceUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
-        if not isinstance(error, BatchMissing | StoreOutdated):
+        lacks = error.lacks if isinstance(error, StoreUnusable) else ""
+        if not lacks:
             invocation.say_next_command()
         if invocation.presentation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
+            told |= {"lacks": lacks, "away": error.away}
             document({"ok": False, "error": told})
         context.exit(NOT_SAVED)
 

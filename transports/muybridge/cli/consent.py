@@ -26,7 +26,7 @@ from muybridge.verbs.consent import (
     stored_consent,
     uncovered,
 )
-from muybridge_protocol.errors import InvalidKey
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.estimates import Quantities, Totals, estimate_of
 from muybridge_protocol.local_errors import NOTHING_SENT
 from muybridge_protocol.purchases import Amounts, Measure, OwnTags, amounts_of
@@ -60,9 +60,10 @@ def consent(invocation: Invocation, *, choice: str | None) -> None:
     """  # noqa: D301  click's own mark for lines that stay as they are
     key = _key(invocation)
     if key is None:
-        raise InvalidKey(
+        raise LocalError(
             "There is no API key, and consent is kept for the account of one.",
             Remedy(kind=RemedyKind.GIVE, option="api_key", variable=KEY_VARIABLE),
+            argument="api_key",
         )
     if choice is not None:
         if not _is_terminal():
@@ -89,8 +90,7 @@ def obtain_consent(invocation: Invocation, wanted: Quantities, *, yes: bool) -> 
         yes: Whether a person at the terminal has agreed in the command line.
 
     Raises:
-        ConsentRequired: It may not.
-        ConsentUnusable: That cannot be read.
+        ConsentRequired: It may not, or what is stored cannot be read.
         StoreUnusable: The store with the budgets cannot be read.
         click.exceptions.Exit: The answer is no. Nothing was sent.
     """
@@ -130,8 +130,7 @@ def require_budget(invocation: Invocation, batch: str | None = None) -> None:
         batch: The name of the batch in the store, if it is known: it may have a budget of its own.
 
     Raises:
-        ConsentRequired: No budget in the store limits creates.
-        ConsentUnusable: What is stored cannot be read.
+        ConsentRequired: No budget in the store limits creates, or what is stored cannot be read.
         StoreUnusable: The store cannot be read.
     """
     if _chosen(invocation) is not Consent.BUDGET:

@@ -10,7 +10,7 @@ import attrs
 
 from muybridge.cli.connection import PERMISSIONS, Connection, words_of
 from muybridge.cli.presentation import Presentation
-from muybridge_protocol.errors import DownloadFailed, LinkExpired, ServiceError, TaskEnded
+from muybridge_protocol.errors import DownloadFailed, LinkExpired, ServiceError, TaskFailed
 from muybridge_protocol.events import Ambiguous
 from muybridge_protocol.http import Reason
 from muybridge_protocol.observations import ExchangeFailed, RequestSent, ResponseReceived
@@ -73,7 +73,7 @@ class Course:
         known = self
         if error.task is not None and (self.task is None or error.task.next_poll_at is not None):
             known = attrs.evolve(known, task=error.task)  # the next command must not poll it sooner
-        if isinstance(error, TaskEnded):
+        if isinstance(error, TaskFailed):
             known = attrs.evolve(known, result=error.result)
         if isinstance(error, DownloadFailed) and error.lasting:
             # For a task, a later download may get a better link.

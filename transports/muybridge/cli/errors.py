@@ -8,7 +8,7 @@ import signal
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -36,14 +36,12 @@ from muybridge.cli.totals import plain
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.purchases.errors import OnceUnderWay, StoreUnusable
 from muybridge.signals import Terminated
-from muybridge.verbs.consent import ConsentRequired, ConsentUnusable
+from muybridge.verbs.consent import ConsentRequired
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
-    InvalidAddress,
-    InvalidKey,
     InvalidRequest,
     LocalError,
     MuybridgeError,
@@ -51,7 +49,7 @@ from muybridge_protocol.errors import (
     NotSent,
     Refused,
     ServiceError,
-    TaskEnded,
+    TaskFailed,
 )
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.records.convert import attributes
@@ -70,7 +68,7 @@ _TEXT_OPTIONS = {"model": "MODEL", "contents": "PROMPT", "systemInstruction": "-
 """How the command line names its fields. Settings are options of the same name."""
 
 EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
-    TaskEnded: FAILED,
+    TaskFailed: FAILED,
     NoText: FAILED,
     LocalError: INVALID,
     click.ClickException: INVALID,
@@ -78,7 +76,6 @@ EXIT_CODES: Mapping[type[BaseException], ExitCode] = {
     NotSent: NOT_SENT,
     StoreUnusable: NOT_SENT,
     ConsentRequired: NOT_SENT,
-    ConsentUnusable: NOT_SENT,
     OnceUnderWay: SAFE,
     Refused: NOT_SENT,
     AssetDeleteFailed: NOT_SENT,
@@ -193,8 +190,8 @@ def report(error: BaseException, invocation: Invocation) -> int:
         elif invocation.course.answer is not None and not invocation.connection.local:
             message += " The answer may have been charged. Asking again may cost again."
     exits = _report(type(error).__name__, message, code, invocation, details)
-    lacks = isinstance(error, InvalidKey | InvalidAddress) and any(
-        remedy.kind is RemedyKind.GIVE for remedy in error.remedies
+    lacks = isinstance(error, LocalError) and any(
+        remedy.kind is RemedyKind.GIVE and remedy.variable for remedy in error.remedies
     )
     if lacks:
         say(_WITHOUT_SERVICE)
@@ -271,9 +268,25 @@ def _records(invocation: Invocation) -> dict[str, Any]:
     return records
 
 
+_FACTS: Final = (
+    *("argument", "status", "retry_after", "candidate_id", "reason"),
+    *("asset_id", "code", "msg", "lacks", "away", "later"),
+)
+"""The attributes of errors that programs are told."""
+
+
 def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return what programs need of *error*: whether it was charged, and what to do."""
-    names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
+    names = (
+        "status",
+        "retry_after",
+        "candidate_id",
+        "reason",
+        "asset_id",
+        "code",
+        "msg",
+        "argument",
+    )
     found = {name: getattr(error, name, None) for name in names}
     told = {name: value for name, value in found.items() if value not in (None, "")}
     if isinstance(error, ConsentRequired):

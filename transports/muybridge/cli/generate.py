@@ -18,7 +18,7 @@ from muybridge.cli.results import check_output, print_generation, save
 from muybridge.cli.terminal import answer
 from muybridge.verbs import generation
 from muybridge.verbs.generation import Generation
-from muybridge_protocol.errors import UnknownFamily
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
 
@@ -55,16 +55,17 @@ class FamilyGroup(HelpGroup):
         """Return the command of the family *cmd_name*.
 
         Raises:
-            UnknownFamily: There is none.
+            LocalError: There is none.
         """
         if cmd_name.startswith("-"):
             return None  # click itself reports unknown options
         try:
             return self._build(find_family(cmd_name))
-        except UnknownFamily as error:
+        except LocalError as error:
             from muybridge.cli.mistakes import unknown_family
 
-            raise UnknownFamily(unknown_family(ctx, cmd_name, error)) from None
+            said = unknown_family(ctx, cmd_name, error)
+            raise LocalError(said, argument="family") from None
 
 
 def _create_command(family: Family) -> click.Command:

@@ -18,10 +18,7 @@ from muybridge.cli.spending import Spending
 from muybridge.cli.terminal import document, say
 from muybridge.clock import SystemClock
 from muybridge_protocol.errors import (
-    FileNameWarning,
-    IgnoredSetting,
-    PlainHttpWarning,
-    PollingTooOften,
+    MuybridgeWarning,
     ServiceError,
 )
 from muybridge_protocol.events import Polled
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OUR_WARNINGS = (FileNameWarning, IgnoredSetting, PlainHttpWarning, PollingTooOften)
 _CHOICES = {
     field.name: part
     for part, kind in (
@@ -173,14 +169,13 @@ class Invocation:
                 file: TextIO | None = None,
                 line: str | None = None,
             ) -> None:
-                if not issubclass(category, _OUR_WARNINGS):
+                if not issubclass(category, MuybridgeWarning):
                     plain(message, category, filename, lineno, file, line)
                 elif str(message) not in self.warnings:
                     self.warnings.append(str(message))
                     self.progress.say(f"warning: {message}")
 
-            for category in _OUR_WARNINGS:
-                warnings.simplefilter("always", category)
+            warnings.simplefilter("always", MuybridgeWarning)
             warnings.showwarning = show
             yield
 

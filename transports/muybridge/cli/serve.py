@@ -22,6 +22,7 @@ from muybridge.configuration import (
     KEY_VARIABLE,
     TEXT_BASE_URL_VARIABLE,
 )
+from muybridge_protocol.errors import InvalidInput
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import check_key
@@ -118,8 +119,6 @@ def _read(answers: str | None) -> tuple[Any, ...]:
     Raises:
         click.UsageError: It cannot be read, or is wrong.
     """
-    from muybridge_protocol.emulator import InvalidScript
-
     if answers is None:
         return ()
     try:
@@ -127,6 +126,6 @@ def _read(answers: str | None) -> tuple[Any, ...]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise click.UsageError(f"--answers {answers}: {reason}.") from None
-    except InvalidScript as error:
+    except InvalidInput as error:
         listed = "".join(f"\n  {problem}" for problem in error.problems)
         raise click.UsageError(f"--answers {answers} is not valid:{listed}") from None

@@ -51,7 +51,7 @@ class Spending:
         """Return the prices of the price file, or None if none was given.
 
         Raises:
-            InvalidPrices: The file is not valid.
+            InvalidInput: The file is not valid.
             click.UsageError: The file cannot be read.
         """
         if self.prices is None:
@@ -87,7 +87,7 @@ class Spending:
         """Return the tags of the options, or None if none was given.
 
         Raises:
-            InvalidTags: Some cannot be used.
+            LocalError: Some cannot be used.
         """
         if not self.tags:
             return None

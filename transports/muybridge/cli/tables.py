@@ -22,7 +22,7 @@ from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, heading, show, table
 from muybridge.verbs.catalogue import select
-from muybridge_protocol.errors import UnknownFamily
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import FAMILIES, Family, Model
 from muybridge_protocol.rules.values import Kind, Text
 from muybridge_protocol.text.models import TextModel, Variant
@@ -82,10 +82,10 @@ def models(invocation: Invocation, name: str | None) -> None:
     """
     try:
         chosen = select(name)
-    except UnknownFamily as error:
+    except LocalError as error:
         from muybridge.cli.mistakes import unknown_model
 
-        raise UnknownFamily(unknown_model(str(name), error)) from None
+        raise LocalError(unknown_model(str(name), error), argument="family") from None
     if invocation.presentation.json:
         told = [model_record(known, model) for known, models in chosen.families for model in models]
         document({"ok": True, "models": [*told, *map(text_model_record, chosen.texts)]})

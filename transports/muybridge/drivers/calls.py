@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
-from muybridge_protocol.errors import PollingTooOften
+from muybridge_protocol.errors import MuybridgeWarning
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations import Create, Poll
 from muybridge_protocol.operations.next_polls import NextPolls
@@ -106,7 +106,7 @@ class Calls:
         awaited = self.next_polls.recall(as_task(task), now=now, wall=wall)
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:
-            warn_caller(reason, PollingTooOften)
+            warn_caller(reason, MuybridgeWarning)
         return Poll.start(
             awaited,
             self.service,

@@ -21,7 +21,7 @@ from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.fleet_team import End, take_end
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge_protocol.arguments import NO_TAGS, check_type
-from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
+from muybridge_protocol.errors import CreateAmbiguous, MuybridgeWarning
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Dispatch, Fleet, FleetOutcome
@@ -63,11 +63,9 @@ class FleetRun:
         common: The client's tags, which these may replace.
 
     Raises:
-        InvalidTags: Some tags cannot be used.
+        LocalError: Some tags, a token or a bare id cannot be used.
         ValueError: A limit is below one, or there are not as many tags as pieces of work.
         TypeError: Some work is no request and no task.
-        InvalidIdentifier: A bare id holds what an id does not.
-        InvalidToken: A token cannot be read.
     """
 
     def __init__(
@@ -133,7 +131,7 @@ class FleetRun:
             if reason is not None:
                 reasons[reason] = None
         for reason in reasons:
-            warn_caller(reason, PollingTooOften)
+            warn_caller(reason, MuybridgeWarning)
 
     def tags_of(self, place: int) -> Tags:
         """Return the tags of the work at *place*."""

@@ -37,8 +37,8 @@ End = HttpResponse | TransportFailure | BrokenOff
 """How an exchange has ended."""
 
 
-class Withdrawn(Exception):
-    """A request is not sent now."""
+class Stopped(Exception):
+    """A piece of work goes no further now. Whoever stops it sees to what follows."""
 
 
 class FleetTeam:
@@ -62,7 +62,7 @@ class FleetTeam:
         """Do what comes before a request is sent, and return what books it, if it is paid.
 
         Raises:
-            Withdrawn: It is not sent now.
+            Stopped: It is not sent now.
         """
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class FleetTeam:
     async def _exchange(self, sent: Dispatch[int]) -> None:
         try:
             booking = await self._before(sent)
-        except Withdrawn:
+        except Stopped:
             return
         end = await self._driver.exchange(sent.request, sent.deadline, booking)
         await self._after(sent, booking, end)

@@ -18,7 +18,7 @@ import attrs
 from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun, Outcome
-from muybridge.drivers.fleet_team import End, FleetTeam, Withdrawn
+from muybridge.drivers.fleet_team import End, FleetTeam, Stopped
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.signals import ignoring_errors
 from muybridge_protocol.families.request import MediaRequest
@@ -187,7 +187,7 @@ class AsyncOutcomes(FleetTeam):
                 self._run.sending(sent, self._runtime.now(), booking)
             except BaseException as error:
                 self._break_off(error)  # a listener's; the loop raises it
-                raise Withdrawn from error
+                raise Stopped from error
         return booking
 
     async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
@@ -206,7 +206,7 @@ class AsyncOutcomes(FleetTeam):
         """Return what books a create.
 
         Raises:
-            Withdrawn: It is not sent now: an identical one was.
+            Stopped: It is not sent now: an identical one was.
         """
         from muybridge.purchases.booking import Booking
         from muybridge.purchases.joining import join
@@ -222,7 +222,7 @@ class AsyncOutcomes(FleetTeam):
                     self._break_off(error)
                 self._team.notify()
             if isinstance(error, Exception):
-                raise Withdrawn from error
+                raise Stopped from error
             raise
         if isinstance(end, Booking):
             return end
@@ -232,7 +232,7 @@ class AsyncOutcomes(FleetTeam):
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
             self._team.notify()
-        raise Withdrawn
+        raise Stopped
 
     def _take_end(self, sent: Dispatch[int], end: End) -> None:
         cancelled = isinstance(end, BrokenOff) and isinstance(end.error, self._runtime.cancelled)

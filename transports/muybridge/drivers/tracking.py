@@ -16,7 +16,7 @@ import attrs
 from muybridge.drivers.listeners import SilentTracker, find_log
 from muybridge.signals import ignoring_errors
 from muybridge_protocol.arguments import NO_TAGS
-from muybridge_protocol.errors import Refused, TaskEnded
+from muybridge_protocol.errors import Refused, TaskFailed
 from muybridge_protocol.estimates.quantities import Quantities, text_quantities
 from muybridge_protocol.events import (
     Ambiguous,
@@ -210,7 +210,7 @@ class Tracker(SilentTracker):
         tokens: float | None = None
         if isinstance(outcome, Task | Result):
             status = outcome.status
-        if isinstance(outcome, TaskEnded):
+        if isinstance(outcome, TaskFailed):
             status = outcome.result.status
         if isinstance(outcome, Result):
             tokens = outcome.total_tokens

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from muybridge.drivers.driver import Drive, Driver
-from muybridge_protocol.errors import TaskEnded
+from muybridge_protocol.errors import TaskFailed
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.operations import Poll
 from muybridge_protocol.records.tasks import Result
@@ -70,7 +70,7 @@ class Watch:
                 self._take(drive.events)
             else:
                 self._drive = None
-                with contextlib.suppress(TaskEnded):  # its last record was yielded
+                with contextlib.suppress(TaskFailed):  # its last record was yielded
                     drive.outcome()
         return self._results.popleft()
 

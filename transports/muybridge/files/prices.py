@@ -7,8 +7,9 @@ from pathlib import Path
 
 from muybridge.files.encodings import encoding_of
 from muybridge_protocol.arguments import check_type
-from muybridge_protocol.estimates import InvalidPrices, PriceList, PriceProblem, parse_prices
-from muybridge_protocol.estimates.price_file import LARGEST_FILE
+from muybridge_protocol.errors import InputProblem, InvalidInput
+from muybridge_protocol.estimates import PriceList, parse_prices
+from muybridge_protocol.estimates.price_file import LARGEST_FILE, PRICE_FILE
 
 _BYTES_OF_A_CHARACTER = 4
 """Most bytes that UTF-8 takes for a character."""
@@ -21,7 +22,7 @@ def load_prices(path: str | os.PathLike[str]) -> PriceList:
         path: A file in TOML.
 
     Raises:
-        InvalidPrices: The file is not valid; all problems are listed.
+        InvalidInput: The file is not valid; all problems are listed.
         OSError: The file cannot be read.
     """
     check_type("path", path, (str, os.PathLike), "the path of a price file")
@@ -31,5 +32,6 @@ def load_prices(path: str | os.PathLike[str]) -> PriceList:
         text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidPrices([PriceProblem(f"line {line}", "it is not UTF-8")]) from None
+        problem = InputProblem(f"line {line}", "it is not UTF-8")
+        raise InvalidInput(PRICE_FILE, [problem]) from None
     return parse_prices(text)

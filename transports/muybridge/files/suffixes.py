@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from muybridge.drivers.calls import warn_caller
-from muybridge_protocol.errors import FileNameWarning
+from muybridge_protocol.errors import MuybridgeWarning
 from muybridge_protocol.media.formats import FORMATS, format_of
 
 SUFFIXES: Final[Mapping[str, str]] = {
@@ -57,13 +57,13 @@ def warn_of_name(given: str | os.PathLike[str], saved: Path, right: str | None) 
         return
     if saved.name not in (path.name, f"{path.name}{saved.suffix}"):
         cause = f"because there is a file {path.name}{saved.suffix} already"
-        warn_caller(f"{path.name} was saved as {saved.name}, {cause}", FileNameWarning)
+        warn_caller(f"{path.name} was saved as {saved.name}, {cause}", MuybridgeWarning)
     suffix = saved.suffix.lower()
     suffix = _ALIASES.get(suffix, suffix)
     if right is not None and suffix != right and suffix in SUFFIXES.values():
         content, named = right[1:].upper(), suffix[1:].upper()
         message = f"the content of {saved.name} is {content}, not {named}; the file keeps that name"
-        warn_caller(message, FileNameWarning)
+        warn_caller(message, MuybridgeWarning)
 
 
 def media_of_suffix(name: str) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from muybridge.files.encodings import encoding_of
-from muybridge_protocol.emulator import InvalidScript
-from muybridge_protocol.emulator.text import read_answers
+from muybridge_protocol.emulator.text.script import NOT_USED, SCRIPT, read_answers
+from muybridge_protocol.errors import InputProblem, InvalidInput
 from muybridge_protocol.records.json import InvalidJson, read_json
 
 _TABLES = "answers"
@@ -33,7 +33,7 @@ def load_answers(path: str | os.PathLike[str]) -> tuple[Any, ...]:
         path: The file.
 
     Raises:
-        InvalidScript: The file is not valid. Every wrong answer is listed.
+        InvalidInput: The file is not valid. Every wrong answer is listed.
         OSError: It cannot be read.
     """
     data = Path(path).read_bytes()
@@ -41,7 +41,7 @@ def load_answers(path: str | os.PathLike[str]) -> tuple[Any, ...]:
         text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidScript([f"line {line}: it is not UTF-8."]) from None
+        raise _invalid(InputProblem(f"line {line}", "it is not UTF-8.")) from None
     return _from_toml(text) if Path(path).suffix.lower() == ".toml" else _from_lines(text)
 
 
@@ -49,10 +49,11 @@ def _from_toml(text: str) -> tuple[Any, ...]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidScript([f"it is not TOML: {error}."]) from None
+        raise _invalid(InputProblem("", f"it is not TOML: {error}.")) from None
     values: Any = document.pop(_TABLES, None)
     if document or not isinstance(values, list):
-        raise InvalidScript([f"write each answer as a table [[{_TABLES}]], and nothing else."])
+        said = f"write each answer as a table [[{_TABLES}]], and nothing else."
+        raise _invalid(InputProblem("", said))
     read_answers(values)  # pyright: ignore[reportUnknownArgumentType]  of anything
     return tuple(values)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]  as above
 
@@ -60,15 +61,19 @@ def _from_toml(text: str) -> tuple[Any, ...]:
 def _from_lines(text: str) -> tuple[Any, ...]:
     values: list[Any] = []
     places: list[str] = []
-    problems: list[str] = []
+    problems: list[InputProblem] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 values.append(read_json(line))
                 places.append(f"line {number}")
             except InvalidJson as error:
-                problems.append(f"line {number}: {error}.")
+                problems.append(InputProblem(f"line {number}", f"{error}."))
     if problems:
-        raise InvalidScript(problems)
+        raise _invalid(*problems)
     read_answers(values, places)
     return tuple(values)
+
+
+def _invalid(*problems: InputProblem) -> InvalidInput:
+    return InvalidInput(SCRIPT, problems, NOT_USED)

@@ -23,7 +23,7 @@ from muybridge_protocol.errors import (
     MuybridgeError,
     OverBudget,
     Refused,
-    TaskEnded,
+    TaskFailed,
     TextAmbiguous,
 )
 from muybridge_protocol.records.json import JsonObject, readable
@@ -68,10 +68,6 @@ class Answer:
         )
 
 
-class Refusal(Exception):
-    """A tool refuses a call. The message is one sentence or two, and nothing was sent."""
-
-
 def quoted(text: str | None, limit: int = SERVICE_LIMIT) -> JsonObject:
     """Return what an answer says of a text that the service sent: nothing if there is none."""
     if not text:
@@ -82,14 +78,12 @@ def quoted(text: str | None, limit: int = SERVICE_LIMIT) -> JsonObject:
 def refused(error: Exception) -> Answer:
     """Return the answer to a call that failed with *error*."""
     match error:
-        case Refusal():
-            return _failed("InvalidCall", str(error))
         case Refused():
             plain = attrs.evolve(error, message="")
             return _failed(error, plain.describe(in_tools), **quoted(error.message))
         case OverBudget():
             return _failed(error, f"{error.describe(in_tools)} {_STOP}")
-        case TaskEnded():
+        case TaskFailed():
             told = f"The task has ended without a result ({error.result.status}). {_AGAIN}"
             return _failed(error, told, **quoted(error.result.error))
         case MuybridgeError():

@@ -26,13 +26,14 @@ from mcp_types import InputRequiredResult
 
 from muybridge.cli.totals import plain
 from muybridge.credentials import Credentials
-from muybridge.mcp.answers import Answer, Refusal, ambiguous, quoted
+from muybridge.mcp.answers import Answer, ambiguous, quoted
 from muybridge.mcp.consent import Call, Consents
 from muybridge.mcp.folder import Folder
 from muybridge.purchases.booking import check_once
 from muybridge.purchases.once import task_of
 from muybridge_protocol.errors import (
     CreateAmbiguous,
+    LocalError,
     MuybridgeError,
     ResultExpired,
     TaskNotFound,
@@ -140,7 +141,7 @@ class Buyer:
         """Create the task of *request* with the number *again*, or join the one that there is.
 
         Raises:
-            Refusal: There is no leave. Nothing was sent.
+            LocalError: There is no leave. Nothing was sent.
             MuybridgeError: As `Client.create_once`, but for `CreateAmbiguous`.
         """
         family, digest = request.family.name, request.digest()
@@ -164,7 +165,7 @@ class Buyer:
                 if found is None or found.state is not State.ARMED:
                     return found
                 await anyio.sleep(_PAUSE)
-        raise Refusal(
+        raise LocalError(
             "Another process is still sending this very request, and nothing was sent again. Call "
             "generate again later with the same arguments: it returns the same task."
         )
@@ -178,14 +179,14 @@ class Buyer:
         """Return None if *request* may be sent, or what to answer instead.
 
         Raises:
-            Refusal: Nobody can be asked.
+            LocalError: Nobody can be asked.
         """
         setup = self._setup
         amounts = amounts_of(request.quantities(), setup.prices)
         if setup.limits(amounts):
             return None
         if not call.can_ask:
-            raise Refusal(_NO_LEAVE)
+            raise LocalError(_NO_LEAVE)
         question = _question(request, amounts, setup.prices, digest, again)
         said = await self._consents.ask(call, question, f"{digest} {again}")
         if isinstance(said, InputRequiredResult):

@@ -27,7 +27,7 @@ from mcp_types import (
 )
 from mcp_types.version import is_version_at_least
 
-from muybridge.mcp.answers import Refusal
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.json import JsonObject, read_object
 
 Context = ServerRequestContext[Any, Any]
@@ -95,7 +95,7 @@ class Consents:
             subject: What the answer covers.
 
         Raises:
-            Refusal: The host could not ask.
+            LocalError: The host could not ask.
         """
         if call.asks_in_results:
             return self._ask_in_result(call, question, subject)
@@ -104,7 +104,7 @@ class Consents:
                 question, dict(_FORM), related_request_id=call.context.request_id
             )
         except (MCPError, ValueError):  # an answer that is none is a ValueError
-            raise Refusal(
+            raise LocalError(
                 "Nothing was sent: the host could not ask the person whether to pay for it."
             ) from None
         return _is_yes(answer)

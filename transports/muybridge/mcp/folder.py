@@ -15,7 +15,7 @@ from mcp_types import ImageContent, Resource, ResourceLink
 from muybridge.batch.results.sheet.thumbnails import make_thumbnail
 from muybridge.files.sidecar import sidecar_path, task_in
 from muybridge.files.suffixes import media_of_suffix
-from muybridge.mcp.answers import Refusal
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.http import MEBIBYTE
@@ -43,22 +43,22 @@ class Folder:
         """Return the path of a file that is called *name* in the folder.
 
         Raises:
-            Refusal: The name leads out of the folder, or is not a name of a file.
+            LocalError: The name leads out of the folder, or is not a name of a file.
         """
         if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            raise Refusal(
+            raise LocalError(
                 f"A file name has 1 to {_LONGEST_NAME} printable characters (got {shown(name)})."
             )
         path = (self.root / name).resolve()  # follows links, as whoever opens it does
         if not path.is_relative_to(self.root) or path == self.root:
-            raise Refusal(_outside(name))
+            raise LocalError(_outside(name))
         return path
 
     def check_fields(self, family: Family, fields: Mapping[str, Any]) -> None:
         """Check that each file that *fields* of a request name with `@` is in the folder.
 
         Raises:
-            Refusal: One is not.
+            LocalError: One is not.
         """
         takes_media = media_fields(family)
         names = {name for one in family.fields for name in (one.name, one.wire)
@@ -68,9 +68,9 @@ class Folder:
                 if not isinstance(one, str) or not one.startswith(_FILE):
                     continue
                 if field in names and "://" in one:
-                    raise Refusal(f"{shown(one)}: give a URL without {_FILE}.")
+                    raise LocalError(f"{shown(one)}: give a URL without {_FILE}.")
                 if not self._holds(one[1:]):
-                    raise Refusal(_outside(one))
+                    raise LocalError(_outside(one))
 
     def _holds(self, name: str) -> bool:
         """Whether a path, if it can be one, is in the folder."""
@@ -83,7 +83,7 @@ class Folder:
         """Return the file *name* if it has the result of a task already, or None if it is free.
 
         Raises:
-            Refusal: Another file has the name.
+            LocalError: Another file has the name.
         """
         path = self.place(name)
         for one in (path, *path.parent.glob(f"{path.name}.*")):
@@ -91,7 +91,7 @@ class Folder:
                 if task_in(sidecar_path(one)) == task_id:
                     return one
                 if one == path:
-                    raise Refusal(f"There is another file {name} already. Give another name.")
+                    raise LocalError(f"There is another file {name} already. Give another name.")
         return None
 
     def link(self, path: Path) -> ResourceLink:
@@ -120,15 +120,15 @@ class Folder:
         """Return the content and the type of a result in the folder.
 
         Raises:
-            Refusal: There is no such file in the folder, or it is too large.
+            LocalError: There is no such file in the folder, or it is too large.
         """
         parts = urlsplit(uri)
         path = Path(unquote(parts.path)).resolve()
         inside = parts.scheme == "file" and path.is_relative_to(self.root)
         if not inside or not path.is_file() or not media_of_suffix(path.name):
-            raise Refusal("There is no such result in the folder of this server.")
+            raise LocalError("There is no such result in the folder of this server.")
         if path.stat().st_size > _LARGEST_READ:
-            raise Refusal("The result is too large to be sent. Open the file itself.")
+            raise LocalError("The result is too large to be sent. Open the file itself.")
         return path.read_bytes(), _type_of(path)
 
     def _results(self) -> Iterator[Path]:

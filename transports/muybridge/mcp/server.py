@@ -27,12 +27,13 @@ from mcp_types import (
     ReadResourceResult,
 )
 
-from muybridge.mcp.answers import Refusal, refused
+from muybridge.mcp.answers import refused
 from muybridge.mcp.buyer import Setup
 from muybridge.mcp.consent import Call, Context
 from muybridge.mcp.stdin import stdin_lines
 from muybridge.mcp.tools import TOOLS, Tools
 from muybridge.version import __version__
+from muybridge_protocol.errors import LocalError
 
 NAME: Final = "muybridge"
 INSTRUCTIONS: Final = (
@@ -70,8 +71,8 @@ def make_server(setup: Setup) -> Server[Any]:
         uri = str(params.uri)
         try:
             data, kind = await run_sync(folder.read, uri)
-        except (Refusal, OSError, ValueError) as error:
-            said = str(error) if isinstance(error, Refusal) else "The file cannot be read."
+        except (OSError, ValueError) as error:
+            said = str(error) if isinstance(error, LocalError) else "The file cannot be read."
             raise MCPError(code=INVALID_PARAMS, message=said) from None
         blob = base64.b64encode(data).decode()
         return ReadResourceResult(

@@ -21,10 +21,10 @@ import attrs
 from anyio.to_thread import run_sync
 
 from muybridge.files.durable import write_all
-from muybridge.mcp.answers import Answer, Refusal, ambiguous, refused
+from muybridge.mcp.answers import Answer, ambiguous, refused
 from muybridge.mcp.consent import Call
 from muybridge.verbs import text
-from muybridge_protocol.errors import TextAmbiguous
+from muybridge_protocol.errors import LocalError, TextAmbiguous
 from muybridge_protocol.purchases import Measure
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import JsonObject, read_object, readable
@@ -80,11 +80,11 @@ class Texts:
         """Ask *model*, and return its answer, or after some *seconds* a token for `wait`.
 
         Raises:
-            Refusal: There is no budget for it. Nothing was sent.
+            LocalError: There is no budget for it. Nothing was sent.
         """
         budget = self._setup.budget
         if budget is None or {Measure.CALLS, Measure.COST}.isdisjoint(budget.limits):
-            raise Refusal(_NO_BUDGET)
+            raise LocalError(_NO_BUDGET)
         token = f"text-{secrets.token_hex(8)}"
         question = self._open[token] = _Question()
         asking = partial(self._asked, token, model, prompt, settings)
@@ -95,7 +95,7 @@ class Texts:
         """Return the answer that belongs to *token*, or after some *seconds* that there is none.
 
         Raises:
-            Refusal: It is lost.
+            LocalError: It is lost.
         """
         question = self._open.get(token)
         if question is not None:
@@ -167,10 +167,11 @@ class Texts:
             write_all(file, json.dumps(facts, indent=2, default=str).encode() + b"\n")
 
     def _kept(self, token: str) -> Answer:
+        path = self._setup.folder.place(f"{token}.json")
         try:
-            return Answer(read_object(self._setup.folder.place(f"{token}.json").read_bytes()))
+            return Answer(read_object(path.read_bytes()))
         except (OSError, ValueError):
-            raise Refusal(_LOST) from None
+            raise LocalError(_LOST) from None
 
 
 def is_text(token: str) -> bool:

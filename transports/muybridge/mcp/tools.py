@@ -20,15 +20,15 @@ from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 from muybridge.batch.items.reading import WrongItem, read_item
 from muybridge.cli.purchase_records import purchase_record, store_words, sums_record
 from muybridge.cli.totals import plain
-from muybridge.mcp.answers import Answer, Refusal, problems_of, quoted
+from muybridge.mcp.answers import Answer, problems_of, quoted
 from muybridge.mcp.buyer import Buyer, Setup, consumed
 from muybridge.mcp.consent import Call
 from muybridge.mcp.texts import Texts, is_text, shortened
 from muybridge.purchases.once import task_of
 from muybridge.verbs import catalogue, decisions, generation, spending
 from muybridge_protocol.errors import (
+    LocalError,
     NotCompleted,
-    TaskCancelled,
     TaskFailed,
     WaitTimeout,
 )
@@ -83,17 +83,19 @@ class Tools:
         """Carry out a call.
 
         Raises:
-            Refusal: There is no such tool, or its arguments are wrong.
+            LocalError: There is no such tool, or its arguments are wrong.
             MuybridgeError: It failed.
         """
         name = call.params.name
         tool = _BY_NAME.get(name)
         if tool is None:
-            raise Refusal(f"There is no tool {shown(name)}. The tools are {', '.join(_BY_NAME)}.")
+            raise LocalError(
+                f"There is no tool {shown(name)}. The tools are {', '.join(_BY_NAME)}."
+            )
         given = call.params.arguments or {}
         size = len(json.dumps(given))
         if size > _LARGEST_CALL:
-            raise Refusal(
+            raise LocalError(
                 f"The arguments are too large ({size:,} bytes; at most {_LARGEST_CALL:,}). Nothing "
                 "was sent. For a file, put it into the folder of this server and name it with @."
             )
@@ -191,7 +193,7 @@ class Tools:
                     made = await run_sync(wait, limiter=self._waits)
             except WaitTimeout as error:
                 trouble = error.reason
-            except (TaskFailed, TaskCancelled) as error:
+            except TaskFailed as error:
                 return _ended(error.result)
             if made is not None and made.result is not None:
                 return _done(task, made.result)
@@ -226,7 +228,7 @@ class Tools:
         try:
             return await run_sync(save)
         except NotCompleted:
-            raise Refusal(
+            raise LocalError(
                 "The task is not done yet, and nothing was saved. Call wait first."
             ) from None
 
@@ -286,15 +288,15 @@ class Tools:
         business with other tasks.
 
         Raises:
-            Refusal: It is too long, or the task is not in the store.
+            LocalError: It is too long, or the task is not in the store.
             LocalError: It is not a token.
         """
         if len(token) > _LONGEST_TOKEN:
-            raise Refusal(f"token is too long to be one ({len(token):,} characters).")
+            raise LocalError(f"token is too long to be one ({len(token):,} characters).")
         task_id = as_task(token).id
         bought = self._setup.bought(task_id)
         if bought is None:
-            raise Refusal(
+            raise LocalError(
                 f"The store of this server has no task {shown_id(task_id)} of its account: it may "
                 "belong to another account, or to another store."
             )
@@ -304,8 +306,8 @@ class Tools:
         """Return the request of *family* with *fields*, which may name files of the folder.
 
         Raises:
-            Refusal: It is not valid. Every problem is told.
-            UnknownFamily: There is no such family.
+            LocalError: It is not valid. Every problem is told.
+            LocalError: There is no such family.
         """
         setup = self._setup
         setup.folder.check_fields(find_family(family), fields)
@@ -315,7 +317,7 @@ class Tools:
         try:
             return read_item(item, setup.folder.root, setup.client.service.gave_out)[1]
         except WrongItem as error:
-            raise Refusal(problems_of(error.problems)) from None
+            raise LocalError(problems_of(error.problems)) from None
 
 
 def _usage_record(used: spending.Usage, tag: str) -> JsonObject:
@@ -436,21 +438,21 @@ def _read(tool: Described, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call.
 
     Raises:
-        Refusal: One is unknown, missing or wrong.
+        LocalError: One is unknown, missing or wrong.
     """
     known = ", ".join(tool.arguments) or "none"
     for name in given:
         if name not in tool.arguments:
-            raise Refusal(f"{tool.name} has no argument {shown(name)}; its arguments: {known}.")
+            raise LocalError(f"{tool.name} has no argument {shown(name)}; its arguments: {known}.")
     for name in [*tool.arguments][: tool.required]:
         if given.get(name) is None:
-            raise Refusal(f"{tool.name} needs the argument {name}; its arguments: {known}.")
+            raise LocalError(f"{tool.name} needs the argument {name}; its arguments: {known}.")
     read: dict[str, Any] = {}
     for name, value in given.items():
         if value is not None:
             schema = tool.arguments[name]
             if not _fits(schema, value):
-                raise Refusal(f"{name} must be {_wanted(schema)} (got {shown(value)}).")
+                raise LocalError(f"{name} must be {_wanted(schema)} (got {shown(value)}).")
             read[name] = value
     return read
 

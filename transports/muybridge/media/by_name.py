@@ -34,7 +34,7 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
     Raises:
         InvalidRequest: The service would reject it, or a file cannot be sent. All problems are
             listed.
-        UnknownFamily: There is no such family.
+        LocalError: There is no such family.
         TypeError: *family* is no name, or *fields* are no mapping.
     """
     if not isinstance(family, str):

@@ -62,7 +62,7 @@ class Metrics(Listener):
         on_event: Another listener, which receives the same events, or None.
 
     Raises:
-        InvalidPrices: The price file is not valid.
+        InvalidInput: The price file is not valid.
         OSError: The price file cannot be read.
         TypeError: An argument is something else.
     """

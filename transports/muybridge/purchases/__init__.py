@@ -29,15 +29,11 @@ from typing import Final
 from muybridge.purchases.environment import default_place
 from muybridge.purchases.errors import (
     Exceeded,
-    InvalidLimit,
     Lost,
     NameHeld,
-    NoneDecided,
     OnceTaken,
     OnceUnderWay,
-    StillSending,
     StoreUnusable,
-    TaskTaken,
 )
 from muybridge.purchases.port import Conflict, Database, Mark, Rows
 from muybridge.purchases.store import Choosing, Pruning, Store
@@ -64,22 +60,18 @@ __all__ = [
     "Conflict",
     "Database",
     "Exceeded",
-    "InvalidLimit",
     "Lost",
     "Mark",
     "Measure",
     "NameHeld",
-    "NoneDecided",
     "OnceTaken",
     "OnceUnderWay",
     "Pruning",
     "Purchase",
     "Rows",
     "State",
-    "StillSending",
     "Store",
     "StoreUnusable",
-    "TaskTaken",
     "default_place",
     "open_store",
 ]

@@ -6,7 +6,7 @@ import os
 from typing import Any, Final
 
 from muybridge.files.state import state_folder
-from muybridge.purchases.errors import InvalidLimit
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Budget, Measure
 
 _VARIABLES: Final = {measure: f"MUYBRIDGE_MAX_{measure.upper()}" for measure in Measure}
@@ -39,7 +39,7 @@ def budget_of_environment() -> Budget | None:
     """Return the budget that the environment sets, or None if it sets no limit.
 
     Raises:
-        InvalidLimit: A variable is not a number, or there is no such limit or period.
+        LocalError: A variable is not a number, or there is no such limit or period.
     """
     unknown = {
         name
@@ -47,9 +47,10 @@ def budget_of_environment() -> Budget | None:
         if name.startswith("MUYBRIDGE_MAX_") and name not in _VARIABLES.values()
     }
     if unknown:  # a limit with a typo must not be taken for none
-        raise InvalidLimit(
+        raise LocalError(
             f"{', '.join(sorted(unknown))}: there is no such limit. Nothing was sent. The limits "
-            f"are {', '.join(_VARIABLES.values())}."
+            f"are {', '.join(_VARIABLES.values())}.",
+            argument=min(unknown),
         )
     limits: dict[Measure, Any] = {
         measure: os.environ[variable]
@@ -62,9 +63,13 @@ def budget_of_environment() -> Budget | None:
         try:
             Budget(**{measure: limit})
         except ValueError as error:
-            raise InvalidLimit(f"{_VARIABLES[measure]}: {error}. Nothing was sent.") from None
+            raise _unreadable(_VARIABLES[measure], error) from None
     period: Any = os.environ.get(PERIOD_VARIABLE) or None
     try:
         return Budget(**limits, per=period)
     except ValueError as error:
-        raise InvalidLimit(f"{PERIOD_VARIABLE}: {error}. Nothing was sent.") from None
+        raise _unreadable(PERIOD_VARIABLE, error) from None
+
+
+def _unreadable(variable: str, error: ValueError) -> LocalError:
+    return LocalError(f"{variable}: {error}. Nothing was sent.", argument=variable)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any, Literal
 
 from muybridge_protocol.errors import LocalError, MuybridgeError
-from muybridge_protocol.purchases import CannotDecide, Purchase
-from muybridge_protocol.remedies import Remedy
+from muybridge_protocol.purchases import Purchase
+from muybridge_protocol.remedies import Face, Remedy, in_python
 
 
 class StoreUnusable(MuybridgeError):
-    """The store cannot be read or written, so nothing is sent. The message says why."""
+    """The store cannot be read or written, so nothing is sent. The message says why.
 
+    Args:
+        parts: The message: texts, and the remedies among them.
+        lacks: What a store lacks that can be read: "batch" if no such batch was begun, or "past" if
+            it is an older copy of itself, or a new store, without what was recorded in it.
+        away: Whether the database cannot be reached at the moment, which may pass.
+    """
 
-class StoreAway(StoreUnusable):
-    """The store's database cannot be reached at the moment."""
+    def __init__(
+        self, *parts: Any, lacks: Literal["", "batch", "past"] = "", away: bool = False
+    ) -> None:
+        super().__init__(*parts)
+        self.lacks = lacks
+        self.away = away
 
-
-class InvalidLimit(LocalError):
-    """A limit in the environment cannot be read. Nothing was sent."""
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error as a JSON object, with what the store lacks and whether it is away."""
+        return {**super().to_dict(face), "lacks": self.lacks, "away": self.away}
 
 
 class OnceTaken(LocalError):
@@ -62,23 +72,3 @@ class Exceeded(Exception):
 
 class Lost(Exception):
     """This worker was declared dead, or the item is another one's. Nothing was changed."""
-
-
-class StillSending(CannotDecide):
-    """Somebody may still be sending the request, so nobody can decide about it yet."""
-
-
-class TaskTaken(CannotDecide):
-    """Another purchase has the task that a person names."""
-
-
-class NoneDecided(CannotDecide):
-    """Some of many decisions do not apply, so none was recorded.
-
-    Args:
-        reasons: Why not, by the place of the decision among the others, from 0.
-    """
-
-    def __init__(self, reasons: Mapping[int, Exception]) -> None:
-        super().__init__("; ".join(map(str, reasons.values())))
-        self.reasons: Mapping[int, Exception] = reasons

@@ -103,7 +103,7 @@ def task_of(purchase: Purchase, store: Store) -> Task:
 
     Raises:
         CreateAmbiguous: It may have one, but its id is unknown.
-        InvalidToken: The store's token cannot be read.
+        LocalError: The store's token cannot be read.
     """
     if purchase.token is not None:
         return Task.from_token(purchase.token)

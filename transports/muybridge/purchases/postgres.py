@@ -25,7 +25,7 @@ try:
 except ImportError as _missing:
     raise missing_extra("muybridge.purchases", "psycopg", "postgres") from _missing
 
-from muybridge.purchases.errors import StoreAway, StoreUnusable
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.port import Conflict, Mark
 from muybridge.purchases.postgres_connections import (
     LIMITS,
@@ -178,14 +178,15 @@ class PostgresDatabase:
         except _CONFLICTS as error:
             raise Conflict from error
         except genuine(TimeoutError) as error:
-            raise StoreAway(f"{self._place} is busy. Nothing is sent. Run again later.") from error
+            said = f"{self._place} is busy. Nothing is sent. Run again later."
+            raise StoreUnusable(said, away=True) from error
         except psycopg.errors.UndefinedTable as error:
-            raise StoreUnusable(f"{self._place} {REPLACED}") from error
+            raise StoreUnusable(f"{self._place} {REPLACED}", lacks="past") from error
         except psycopg.Error as error:
-            kind = StoreAway if is_away(error) else StoreUnusable
-            raise kind(
+            raise StoreUnusable(
                 f"{self._place}: {message_of(error)}. Nothing is sent. Make the database reachable "
-                "and writable."
+                "and writable.",
+                away=is_away(error),
             ) from error
 
 

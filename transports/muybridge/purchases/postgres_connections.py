@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from muybridge.extras import missing_extra
-from muybridge.purchases.errors import StoreAway, StoreUnusable
+from muybridge.purchases.errors import StoreUnusable
 from muybridge_protocol.records.json import readable
 
 try:
@@ -170,12 +170,12 @@ def telling(name: str, after: Silent | None = None) -> Generator[None, None, Non
         yield
     except psycopg.Error as error:
         away = is_away(error)
-        kind = StoreAway if away else StoreUnusable
         then = "" if away else ", then run again"  # a worker waits for one that is away
         before = "" if after is None else f"{after}, and a new connection failed: "
-        raise kind(
+        raise StoreUnusable(
             f"{name}: {before}{message_of(error)}. Nothing more is sent. Make the database "
-            f"reachable and writable{then}."
+            f"reachable and writable{then}.",
+            away=away,
         ) from error
 
 

@@ -223,7 +223,7 @@ class SqliteDatabase:
     def _opened(self, patience: float) -> Generator[sqlite3.Connection]:
         # SQLite would create a missing file.
         if not self.path.exists():
-            raise StoreUnusable(f"{self.path} {REPLACED}")
+            raise StoreUnusable(f"{self.path} {REPLACED}", lacks="past")
         with closing(sqlite.connect(self.path, patience)) as db:
             self._check(db)
             yield db

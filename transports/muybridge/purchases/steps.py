@@ -19,9 +19,7 @@ from muybridge.purchases.errors import (
     Exceeded,
     Lost,
     NameHeld,
-    StillSending,
     StoreUnusable,
-    TaskTaken,
 )
 from muybridge.purchases.history import Duration, keep
 from muybridge.purchases.items import (
@@ -53,7 +51,6 @@ from muybridge_protocol.purchases import (
     State,
     StoredBudget,
     Sums,
-    TagMissing,
     concluded,
     contested,
     day_of,
@@ -199,7 +196,7 @@ class Transaction:
             and mark.armed_at >= float(pruned)
         )
         if (salt is not None and salt != self.salt) or is_older:
-            raise StoreUnusable(f"{place} {REPLACED}")
+            raise StoreUnusable(f"{place} {REPLACED}", lacks="past")
 
     def carry_out(
         self,
@@ -290,7 +287,7 @@ class Transaction:
         if after.task is not None and after.task != before.task:
             other = self._other_with_task(after, tasks)
             if other is not None and isinstance(step, Decision):
-                raise TaskTaken(f"{called(other)} already has task {shown_id(after.task)}")
+                raise CannotDecide(f"{called(other)} already has task {shown_id(after.task)}")
             if other is not None and isinstance(step, News):
                 after = contested(before, step.outcome, other)
         if isinstance(step, Decision):
@@ -310,8 +307,9 @@ class Transaction:
             return
         left = before.sending_until - min(self.now, step.wall)
         if left > 0:
-            raise StillSending(
-                f"{called(before)} may still be under way for {left:.0f} seconds. Decide later"
+            raise CannotDecide(
+                f"{called(before)} may still be under way for {left:.0f} seconds. Decide later",
+                later=True,
             )
 
     def _check_release(
@@ -504,13 +502,13 @@ class Transaction:
         stored = limits_on(self.rows, tags)
         concerned: list[_Concerned] = []
         for one, _, purchase in new:
-            try:
-                found = [(it, it.tag_of(purchase.tags)) for it in stored]
-            except TagMissing as error:
-                self._take_back(one, _lacking(error.key))
+            lacking = next((it.tag for it in stored if it.lacks_tag(purchase.tags)), None)
+            if lacking is not None:
+                self._take_back(one, _lacking(lacking))
                 concerned.append([])
-            else:
-                concerned.append([(it, tag) for it, tag in found if tag is not None])
+                continue
+            found = [(it, it.tag_of(purchase.tags)) for it in stored]
+            concerned.append([(it, tag) for it, tag in found if tag is not None])
         limits = {tag for those in concerned for _, tag in those}
         limited.difference_update(tags)
         limited.update(limits)

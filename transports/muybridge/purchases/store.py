@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 import attrs
 
-from muybridge.purchases.errors import Lost, NoneDecided, StillSending, StoreUnusable
+from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge.purchases.history import PLACES, Duration, History, find_history
 from muybridge.purchases.items import (
     SELECT_ITEMS,
@@ -72,6 +72,7 @@ from muybridge_protocol.purchases import (
     UNKNOWN_END,
     Amounts,
     Budget,
+    CannotDecide,
     Choice,
     Item,
     Measure,
@@ -167,8 +168,9 @@ class Choosing:
         self, purchase: Purchase, choice: Choice, task: Task | None, now: float
     ) -> Purchase:
         if purchase.state is State.ARMED:
-            raise StillSending(
-                f"{called(purchase)} is still under way. Decide when its sender has ended"
+            raise CannotDecide(
+                f"{called(purchase)} is still under way. Decide when its sender has ended",
+                later=True,
             )
         # Whoever did not hear that a decision was recorded repeats it.
         after = AFTER_CHOICE[State.AMBIGUOUS][choice]
@@ -392,13 +394,13 @@ class Store:
             wall: The time by this machine's clock, or None to read it.
 
         Raises:
-            CannotDecide: There is nothing to decide (`StillSending`, `TaskTaken`).
+            CannotDecide: There is nothing to decide, or not yet; or another purchase has the task.
             LookupError: There is no such purchase.
             StoreUnusable: The store cannot be used. Nothing was decided.
         """
         try:
             [decision] = self.decide_all([Choosing(key, choice, task)], wall=wall)
-        except NoneDecided as error:
+        except CannotDecide as error:
             raise error.reasons[0] from None
         return decision
 
@@ -415,11 +417,11 @@ class Store:
         Args:
             choices: What was decided.
             moves: Items for which nothing is under way, each with the stage that was decided.
-            only_checked: Whether nothing is recorded, so that `NoneDecided` is raised in any case.
+            only_checked: Whether nothing is recorded, so that `CannotDecide` is raised in any case.
             wall: The time by this machine's clock, or None to read it.
 
         Raises:
-            NoneDecided: Some do not apply. It has the reason of each.
+            CannotDecide: Some do not apply. It has the reason of each.
             StoreUnusable: The store cannot be used. None was recorded; unless it was lost how the
                 transaction has ended: repeat them, which changes nothing if they were.
         """
@@ -434,7 +436,7 @@ class Store:
     @repeating
     def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
         if not decisions and only_checked:
-            raise NoneDecided({})
+            raise CannotDecide.several({})
         if not decisions:
             return []
         members = [Member[Step](one) for one in decisions]
@@ -442,7 +444,7 @@ class Store:
             self._carry_out(turn, members)
             reasons = {n: one.error for n, one in enumerate(members) if one.error is not None}
             if reasons or only_checked:
-                raise NoneDecided(reasons)
+                raise CannotDecide.several(reasons)
         return [one.result for one in members if isinstance(one.step, Decision)]
 
     def price(self, key: str, amounts: Mapping[Measure, Decimal]) -> Purchase:

@@ -30,7 +30,7 @@ def select(name: str | None = None) -> Selection:
     """Return the family, the model or the text models called *name*, or everything.
 
     Raises:
-        UnknownFamily: There is neither a family nor a model of that name.
+        LocalError: There is neither a family nor a model of that name.
     """
     texts = tuple(model for model in TEXT_MODELS.values() if name in (None, TEXT, model.name))
     if name is None:

@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 from muybridge.credentials import fingerprint_of
 from muybridge.files.durable import make_folders, sync_folders, write_all
 from muybridge.files.state import state_folder
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.signals import genuine, ignoring_errors
 from muybridge_protocol.errors import MuybridgeError
 from muybridge_protocol.local_errors import NOTHING_SENT
-from muybridge_protocol.purchases import Amounts, StoredBudget, TagMissing, Tags, labels_of
+from muybridge_protocol.purchases import Amounts, StoredBudget, Tags, labels_of
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
 
 if TYPE_CHECKING:
@@ -48,16 +48,12 @@ class Consent(StrEnum):
     """If a budget in the store covers the request."""
 
 
-class ConsentUnusable(MuybridgeError):
-    """The stored consent cannot be read or written. Nothing was sent."""
-
-
 class ConsentRequired(MuybridgeError):
-    """A person has not agreed to the request. Nothing was sent.
+    """A person has not agreed to the request, or nobody can tell. Nothing was sent.
 
     Args:
         parts: The message.
-        consent: What is stored, or None if that is for another account.
+        consent: What is stored, or None if that is for another account or cannot be read.
         amounts: What the request consumes, if that is known.
     """
 
@@ -89,7 +85,7 @@ def stored_consent(api_key: str) -> Consent | None:
     """Return what is stored for the account of *api_key*, or None if nothing is.
 
     Raises:
-        ConsentUnusable: The file cannot be read.
+        ConsentRequired: The file cannot be read.
     """
     salt, accounts = _read()
     return accounts.get(fingerprint_of(api_key, salt.encode()))
@@ -99,8 +95,7 @@ def consent_to_use(api_key: str) -> Consent:
     """Return the consent for the account of *api_key*.
 
     Raises:
-        ConsentRequired: It is stored for other accounts alone.
-        ConsentUnusable: The file cannot be read.
+        ConsentRequired: It is stored for other accounts alone, or the file cannot be read.
     """
     if not has_chosen():
         return Consent.ALWAYS
@@ -118,7 +113,8 @@ def store_consent(api_key: str, consent: Consent) -> None:
     """Store *consent* for the account of *api_key*, whole or not at all.
 
     Raises:
-        ConsentUnusable: The file cannot be read or written. It is as it was.
+        ConsentRequired: The file cannot be read.
+        StoreUnusable: It cannot be written. It is as it was.
     """
     salt, accounts = _read()
     accounts = {**accounts, fingerprint_of(api_key, salt.encode()): consent}
@@ -138,7 +134,7 @@ def store_consent(api_key: str, consent: Consent) -> None:
                 new.unlink(missing_ok=True)
         sync_folders(path.parent)
     except genuine(OSError) as error:
-        raise ConsentUnusable(
+        raise StoreUnusable(
             f"Consent cannot be stored in {_shown()}: {error.strerror or error}.",
             "It is as it was before.",
         ) from None
@@ -176,13 +172,9 @@ def budgets_for(store: Store, tags: Tags) -> list[tuple[StoredBudget, str]]:
     Raises:
         StoreUnusable: It cannot be read.
     """
-    found: list[tuple[StoredBudget, str]] = []
-    for stored in store.limits():
-        with suppress(TagMissing):  # the store says so when it records the request
-            tag = stored.tag_of(labels_of(tags))
-            if tag is not None:
-                found.append((stored, tag))
-    return found
+    # If the request lacks a key that one needs, the store says so when it records the request.
+    found = ((stored, stored.tag_of(labels_of(tags))) for stored in store.limits())
+    return [(stored, tag) for stored, tag in found if tag is not None]
 
 
 def _read() -> tuple[str, Mapping[str, Consent]]:
@@ -208,8 +200,8 @@ def _parsed(data: bytes) -> tuple[str, Mapping[str, Consent]]:
     return salt, {account: Consent(consent) for account, consent in accounts.items()}
 
 
-def _unusable(reason: str) -> ConsentUnusable:
-    return ConsentUnusable(
+def _unusable(reason: str) -> ConsentRequired:
+    return ConsentRequired(
         f"The consent in {_shown()} cannot be read: {reason}.",
         NOTHING_SENT,
         "Repair the file. If a person removes it, every request is sent without asking.",

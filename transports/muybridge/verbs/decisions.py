@@ -14,13 +14,12 @@ from typing import Final
 
 import attrs
 
-from muybridge.batch.items.decision_table import InvalidDecisions
-from muybridge.batch.items.reading import BatchProblem
+from muybridge.batch.items.decision_table import DECISIONS, NOTHING_DECIDED
 from muybridge.files.tables import Line, plain, read_table, write_table
 from muybridge.purchases.consent import check_consent
-from muybridge.purchases.errors import NoneDecided
 from muybridge.purchases.store import Choosing, Store
 from muybridge.verbs.spending import sweep, time_of
+from muybridge_protocol.errors import InputProblem, InvalidInput
 from muybridge_protocol.purchases import (
     CannotDecide,
     Choice,
@@ -107,19 +106,19 @@ def read_decisions(path: str | os.PathLike[str]) -> tuple[Decision, ...]:
         path: A CSV file with the column `key`, and `decision`, `task` and `cost` as needed.
 
     Raises:
-        InvalidDecisions: Some lines are wrong; all problems are listed.
+        InvalidInput: Some lines are wrong; all problems are listed.
         OSError: The file cannot be read.
     """
     found: list[Decision] = []
-    problems: list[BatchProblem] = []
+    problems: list[InputProblem] = []
     for line in read_table(Path(path), COLUMNS, {"key"}):
         try:
             if (decision := _read(line)) is not None:
                 found.append(decision)
         except ValueError as error:
-            problems.append(BatchProblem(line.where, "", str(error)))
+            problems.append(InputProblem(line.where, str(error)))
     if problems:
-        raise InvalidDecisions(problems)
+        raise InvalidInput(DECISIONS, problems, NOTHING_DECIDED)
     return tuple(found)
 
 
@@ -161,7 +160,7 @@ def decide(
 
     Raises:
         CannotDecide: The decision does not apply, or what is required was not said.
-        InvalidDecisions: The same, of some of several decisions; all problems are listed.
+        InvalidInput: The same, of some of several decisions; all problems are listed.
         StoreUnusable: The store cannot be used.
     """
     _check_said(decisions, not_charged=not_charged, i_may_pay_twice=i_may_pay_twice)
@@ -176,12 +175,13 @@ def decide(
                     Choosing(one.key, one.choice, one.task, one.cost) for one in decisions
                 )
             )
-        except NoneDecided as error:
+        except CannotDecide as error:
             wrong = error.reasons
     told = {n: _told(reason, store) for n, reason in wrong.items()}
     if len(decisions) == 1:
         raise CannotDecide(f"{told[0]}. Nothing was changed.")
-    raise InvalidDecisions(BatchProblem(places[n], "", text) for n, text in sorted(told.items()))
+    problems = (InputProblem(places[n], text) for n, text in sorted(told.items()))
+    raise InvalidInput(DECISIONS, problems, NOTHING_DECIDED)
 
 
 def _check_said(decisions: Sequence[Decision], *, not_charged: bool, i_may_pay_twice: bool) -> None:

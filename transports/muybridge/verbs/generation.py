@@ -14,7 +14,6 @@ from muybridge_protocol.errors import (
     InvalidAddress,
     NotCompleted,
     ResultIncomplete,
-    TaskCancelled,
     TaskFailed,
 )
 from muybridge_protocol.operations.defaults import DOWNLOAD_TIMEOUT
@@ -159,10 +158,8 @@ def download(
 def _completed(client: Client, task: Task) -> Result:
     """Return the task's result, if there is one to download."""
     result = client.get(task)
-    if result.status == Status.FAILED:
+    if result.status in (Status.FAILED, Status.CANCELLED):
         raise TaskFailed(result=result, task=task)
-    if result.status == Status.CANCELLED:
-        raise TaskCancelled(result=result, task=task)
     if result.status != Status.COMPLETED:
         raise NotCompleted(reason=f"the task is {result.status}", task=task)
     if result.url is None:

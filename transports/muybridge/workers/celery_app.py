@@ -27,9 +27,9 @@ from muybridge.batch import SharedBatch, work
 from muybridge.batch.results.places.port import PlaceUnusable
 from muybridge.client import Client
 from muybridge.extras import missing_extra
-from muybridge.purchases.errors import StoreAway
+from muybridge.purchases.errors import StoreUnusable
 from muybridge.workers.environment import WorkerSettings
-from muybridge.workers.messages import TASK, Refused, check_batch, check_message
+from muybridge.workers.messages import TASK, check_batch, check_message
 from muybridge.workers.turns import PAUSE, TurnLog, delay_after
 from muybridge_protocol.errors import MuybridgeError
 
@@ -73,7 +73,7 @@ def careful(task: Any, application: Any, consumer: Any) -> Any:
                 str(message.content_encoding),
                 datetime.now(UTC),
             )
-        except Refused as refused:
+        except ValueError as refused:
             raise _exceptions.InvalidTaskError(f"the message is refused: {refused}") from None
         return take(message, *rest, **more)
 
@@ -118,7 +118,9 @@ def _work(batch: str, log: TurnLog) -> int | None:
                 spool=settings.spool,
                 seconds=settings.seconds,
             )
-    except (StoreAway, PlaceUnusable) as error:
+    except (StoreUnusable, PlaceUnusable) as error:
+        if isinstance(error, StoreUnusable) and not error.away:
+            raise
         log.away(error, PAUSE)
         return PAUSE
     delay = delay_after(report, timed_out=time.monotonic() >= ends_at)
@@ -194,4 +196,4 @@ def _read_or_none(text: Any) -> Any:
 
 
 def _refuse(_: object) -> bytes:
-    raise Refused("it is compressed")
+    raise ValueError("it is compressed")

@@ -25,10 +25,6 @@ _JSON: Final = ("application/json", "utf-8")
 _FOLLOWING: Final = ("callbacks", "errbacks", "chain", "chord")
 
 
-class Refused(ValueError):
-    """A message that is not accepted."""
-
-
 def check_message(
     headers: Mapping[str, object],
     body: bytes | str,
@@ -49,37 +45,39 @@ def check_message(
         The headers that have an effect, and those with which its result is not stored.
 
     Raises:
-        Refused: It is not accepted.
+        ValueError: It is not accepted.
     """
     for size in (len(body), _size(headers)):
         if size > MOST_BYTES:
-            raise Refused(f"it has {size} bytes; the limit is {MOST_BYTES}")
+            raise ValueError(f"it has {size} bytes; the limit is {MOST_BYTES}")
     if headers.get("task") != TASK:
-        raise Refused(f"it is for another task than {TASK}")
+        raise ValueError(f"it is for another task than {TASK}")
     if headers.get("compression"):
-        raise Refused("it is compressed")
+        raise ValueError("it is compressed")
     if (content_type, encoding.lower()) != _JSON:
-        raise Refused("it is not JSON in UTF-8")
+        raise ValueError("it is not JSON in UTF-8")
     limits = headers.get("timelimit")
     if limits not in (None, [None, None], (None, None)):
-        raise Refused("it has a time limit, which could end a worker while a create is under way")
+        raise ValueError(
+            "it has a time limit, which could end a worker while a create is under way"
+        )
     try:
         read: object = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused("it is not JSON in UTF-8") from None
+        raise ValueError("it is not JSON in UTF-8") from None
     arguments, options, embedded = _parts(read)
     if options or len(arguments) != 1:
-        raise Refused("its arguments are not the name of a batch")
+        raise ValueError("its arguments are not the name of a batch")
     batch = check_batch(arguments[0])
     if any(map(embedded.get, _FOLLOWING)):
-        raise Refused("it asks for other tasks afterwards")
+        raise ValueError("it asks for other tasks afterwards")
     if not embedded.keys() <= {*_FOLLOWING}:
-        raise Refused("its body is not that of a turn")
+        raise ValueError("its body is not that of a turn")
     if headers.get("expires") is not None:
-        raise Refused("it expires")
+        raise ValueError("it expires")
     retries = headers.get("retries", 0)
     if type(retries) is not int or retries != 0:
-        raise Refused("it is a retry, and a turn has none")
+        raise ValueError("it is a retry, and a turn has none")
     return {
         "lang": "py",
         "task": TASK,
@@ -96,43 +94,43 @@ def check_batch(name: object) -> str:
     """Return *name* if it can be that of a batch.
 
     Raises:
-        Refused: It cannot.
+        ValueError: It cannot.
     """
     if is_batch_name(name):
         return str(name)
-    raise Refused("its argument is not the name of a batch")
+    raise ValueError("its argument is not the name of a batch")
 
 
 def _parts(body: object) -> tuple[list[object], dict[str, object], dict[str, object]]:
     """Return the arguments, the options and what Celery adds.
 
     Raises:
-        Refused: The body does not consist of these.
+        ValueError: The body does not consist of these.
     """
     parts: Any = body
     if isinstance(body, list) and [*map(type, parts)] == [list, dict, dict]:
         return parts[0], parts[1], parts[2]
-    raise Refused("its arguments are not the name of a batch")
+    raise ValueError("its arguments are not the name of a batch")
 
 
 def _size(headers: Mapping[str, object]) -> int:
     try:
         return len(repr(headers))
     except RecursionError:
-        raise Refused("its headers are nested too deeply") from None
+        raise ValueError("its headers are nested too deeply") from None
 
 
 def _id(given: object) -> str:
     if isinstance(given, str) and 0 < len(given) <= LONGEST_ID and given.isprintable():
         return given
-    raise Refused("its id is not a short text on one line")
+    raise ValueError("its id is not a short text on one line")
 
 
 def _eta(given: object, now: datetime) -> str | None:
     """Return when a turn begins, or None for now.
 
     Raises:
-        Refused: It is not a time, or later than the next turn can be.
+        ValueError: It is not a time, or later than the next turn can be.
     """
     if given is None:
         return None
@@ -140,7 +138,7 @@ def _eta(given: object, now: datetime) -> str | None:
         begins = datetime.fromisoformat(given if isinstance(given, str) else "")
         begins = (begins if begins.tzinfo else begins.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Refused("its eta is not a time") from None
+        raise ValueError("its eta is not a time") from None
     if begins - now > LONGEST_DELAY:
-        raise Refused("its eta is more than an hour from now")
+        raise ValueError("its eta is more than an hour from now")
     return begins.isoformat() if begins > now else None

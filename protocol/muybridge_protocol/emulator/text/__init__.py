@@ -7,10 +7,9 @@ request always gets the same one. A script replaces it.
 
 from muybridge_protocol.emulator.text.endpoints import answer_text, text_protocol
 from muybridge_protocol.emulator.text.markers import TextMarker
-from muybridge_protocol.emulator.text.script import InvalidScript, Script, read_answers
+from muybridge_protocol.emulator.text.script import Script, read_answers
 
 __all__ = [
-    "InvalidScript",
     "Script",
     "TextMarker",
     "answer_text",

@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
-from muybridge_protocol.emulator.text.json_values import NoValue, value_for
+from muybridge_protocol.emulator.text.json_values import value_for
 from muybridge_protocol.emulator.text.node import Node
-from muybridge_protocol.records.json import as_object, readable
+from muybridge_protocol.records.json import InvalidJson, as_object, readable
 
 
 @attrs.frozen
@@ -102,7 +102,7 @@ def make_value(schema: Node) -> Any:
     """
     try:
         return value_for(schema.value)
-    except NoValue as error:
+    except InvalidJson as error:
         why = readable(str(error), 200)
         message = f"has no value that the local service finds ({why}); script the answer instead"
         raise schema.refused(message) from None

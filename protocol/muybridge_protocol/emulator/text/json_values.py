@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from muybridge_protocol.records.json import JsonObject, as_array, as_object, readable
+from muybridge_protocol.records.json import InvalidJson, JsonObject, as_array, as_object, readable
 
 _MOST_STEPS: Final = 5_000
 """Most schemas that are read for one value: a recursive one could take for ever."""
@@ -52,10 +52,6 @@ _NOT_UNDERSTOOD: Final = (
 )
 
 
-class NoValue(Exception):
-    """No value was found for a schema; the message says which part of it, and why."""
-
-
 def value_for(schema: object, name: str = "value") -> Any:
     """Return a value that satisfies *schema*.
 
@@ -64,7 +60,7 @@ def value_for(schema: object, name: str = "value") -> Any:
         name: The name of the value, which a text repeats.
 
     Raises:
-        NoValue: None was found.
+        InvalidJson: None was found. The message says which part of the schema is why.
     """
     return _Maker(schema).make(schema, name, frozenset())
 
@@ -91,13 +87,13 @@ class _Maker:
         """
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise NoValue(f"{name}: the schema is too large, or contains itself")
+            raise InvalidJson(f"{name}: the schema is too large, or contains itself")
         schema = _read(given, name)
         for part in as_array(schema.pop("allOf", None)):
             schema = _joined(schema, _read(part, name), name)
         if (reference := schema.pop("$ref", None)) is not None:
             if not isinstance(reference, str) or reference in inside:
-                raise NoValue(f"{name}: the schema contains itself")
+                raise InvalidJson(f"{name}: the schema contains itself")
             target = _read(self._at(reference, name), name)
             return self.make(_joined(target, schema, name), name, inside | {reference}, number)
         for keyword in ("anyOf", "oneOf"):
@@ -105,12 +101,12 @@ class _Maker:
                 return self._first(as_array(schema.pop(keyword)), schema, name, inside, number)
         for keyword in _NOT_UNDERSTOOD:
             if keyword in schema:
-                raise NoValue(f"{name}: the local service does not understand {keyword}")
+                raise InvalidJson(f"{name}: the local service does not understand {keyword}")
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
             if not (values := as_array(schema["enum"])):
-                raise NoValue(f"{name}: enum is empty")
+                raise InvalidJson(f"{name}: enum is empty")
             return values[number % len(values)]
         return self._typed(_type(schema), schema, name, inside, number)
 
@@ -123,11 +119,11 @@ class _Maker:
         number: int,
     ) -> Any:
         """Return a value for the first of *several* alternatives that has one beside the *rest*."""
-        failure = NoValue(f"{name}: there is no alternative")
+        failure = InvalidJson(f"{name}: there is no alternative")
         for one in several:
             try:
                 return self.make(_joined(rest, _read(one, name), name), name, inside, number)
-            except NoValue as error:
+            except InvalidJson as error:
                 failure = error
         raise failure
 
@@ -138,7 +134,7 @@ class _Maker:
         for step in path:
             target = (as_object(target) or {}).get(step.replace("~1", "/").replace("~0", "~"))
         if target is None:
-            raise NoValue(f"{name}: the schema does not contain {readable(reference, 60)}")
+            raise InvalidJson(f"{name}: the schema does not contain {readable(reference, 60)}")
         return target
 
     def _typed(
@@ -158,7 +154,7 @@ class _Maker:
             case "null":
                 return None
             case _:
-                raise NoValue(f"{name}: {readable(kind, 40)} is not a type")
+                raise InvalidJson(f"{name}: {readable(kind, 40)} is not a type")
 
     def _object(self, schema: JsonObject, name: str, inside: frozenset[str]) -> JsonObject:
         properties = as_object(schema.get("properties")) or {}
@@ -170,43 +166,43 @@ class _Maker:
             made[str(key)] = self.make(properties.get(str(key), others), str(key), inside)
         for key in properties:
             if key not in made and len(made) < most:
-                with suppress(NoValue):
+                with suppress(InvalidJson):
                     made[key] = self.make(properties[key], key, inside)
         for number in range(1, 1 + min(fewest - len(made), _MOST_ELEMENTS)):
             made[f"key{number}"] = self.make(others, f"key{number}", inside)
         named = schema.keys() & {"propertyNames", "patternProperties"}
         if named and made:
-            raise NoValue(f"{name}: the local service does not understand {min(named)}")
+            raise InvalidJson(f"{name}: the local service does not understand {min(named)}")
         if not fewest <= len(made) <= most:
-            raise NoValue(f"{name}: the number of properties cannot be met")
+            raise InvalidJson(f"{name}: the number of properties cannot be met")
         return {key: made[key] for key in [*properties, *made] if key in made}
 
     def _list(self, schema: JsonObject, name: str, inside: frozenset[str]) -> list[Any]:
         fewest, most = _count(schema, "minItems", 0), _count(schema, "maxItems", _MOST_ELEMENTS)
         if fewest > min(most, _MOST_ELEMENTS):
-            raise NoValue(f"{name}: the number of elements cannot be met")
+            raise InvalidJson(f"{name}: the number of elements cannot be met")
         firsts = as_array(schema.get("prefixItems"))
         made: list[Any] = []
         try:
             for at in range(min(max(fewest, len(firsts), 1), most)):
                 one = firsts[at] if at < len(firsts) else schema.get("items", True)
                 made.append(self.make(one, name, inside, at))
-        except NoValue:
+        except InvalidJson:
             if len(made) < fewest:
                 raise
         unique = schema.get("uniqueItems") is True
         if unique and any(value in made[:at] for at, value in enumerate(made)):
-            raise NoValue(f"{name}: there are too few different elements")
+            raise InvalidJson(f"{name}: there are too few different elements")
         return made
 
 
 def _read(given: object, name: str) -> JsonObject:
     """Return a copy of the schema *given*, in the spelling of JSON schema."""
     if given is False:
-        raise NoValue(f"{name}: the schema allows no value")
+        raise InvalidJson(f"{name}: the schema allows no value")
     schema = {} if given is True else as_object(given)
     if schema is None:
-        raise NoValue(f"{name}: {readable(repr(given), 40)} is not a schema")
+        raise InvalidJson(f"{name}: {readable(repr(given), 40)} is not a schema")
     return {re.sub("_([a-z])", lambda at: at[1].upper(), key): schema[key] for key in schema}
 
 
@@ -220,7 +216,7 @@ def _joined(one: JsonObject, other: JsonObject, name: str) -> JsonObject:
         elif keyword == "properties":
             joined[keyword] = _joined(as_object(first) or {}, as_object(value) or {}, name)
         elif first != value and keyword not in _ANNOTATIONS:
-            raise NoValue(f"{name}: it has several values of {readable(keyword, 40)}")
+            raise InvalidJson(f"{name}: it has several values of {readable(keyword, 40)}")
     return joined
 
 
@@ -238,7 +234,7 @@ def _type(schema: JsonObject) -> str:
 def _text(schema: JsonObject, name: str, number: int) -> str:
     shortest, longest = _count(schema, "minLength", 0), _count(schema, "maxLength", _LONGEST_TEXT)
     if shortest > min(longest, _LONGEST_TEXT):
-        raise NoValue(f"{name}: the length cannot be met")
+        raise InvalidJson(f"{name}: the length cannot be met")
     plain = name[:_LONGEST_NAME] + (str(number + 1) if number else "")
     formatted = _FORMATS.get(str(schema.get("format")))
     texts = [formatted or plain[:longest].ljust(shortest, "a")]
@@ -246,11 +242,11 @@ def _text(schema: JsonObject, name: str, number: int) -> str:
         try:
             compiled = re.compile(str(pattern))
         except (re.error, OverflowError, RecursionError, FutureWarning):  # warnings may be errors
-            raise NoValue(f"{name}: {readable(str(pattern), 60)} is not a pattern") from None
+            raise InvalidJson(f"{name}: {readable(str(pattern), 60)} is not a pattern") from None
         texts = [text for text in (*texts, *_TRIED_FOR_PATTERNS) if compiled.search(text)]
     texts = [text for text in texts if shortest <= len(text) <= longest]
     if not texts:
-        raise NoValue(f"{name}: no text was found for its pattern, format and length")
+        raise InvalidJson(f"{name}: no text was found for its pattern, format and length")
     return texts[number % len(texts)]
 
 
@@ -271,7 +267,7 @@ def _number(schema: JsonObject, name: str, number: int, *, whole: bool) -> int |
             fits = low <= value <= high and value not in (lows[1], highs[1])
             if fits and not (whole and value % 1):
                 return int(value) if value % 1 == 0 else value
-    raise NoValue(f"{name}: no number was found within its limits")
+    raise InvalidJson(f"{name}: no number was found within its limits")
 
 
 def _count(schema: JsonObject, keyword: str, default: int) -> int:

@@ -23,6 +23,8 @@ from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.text.answer import Call, Draft, Ending
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import MOST_CANDIDATES, Prompt
+from muybridge_protocol.local_errors import InvalidInput
+from muybridge_protocol.problems import InputProblem
 from muybridge_protocol.rules.values import either
 
 _ENDINGS: Final[Mapping[str, Ending]] = {
@@ -33,18 +35,9 @@ _ENDINGS: Final[Mapping[str, Ending]] = {
 _OF_A_CANDIDATE: Final = ("text", "json", "calls", "finish")
 _OF_AN_ANSWER: Final = ("when", "repeat", "candidates")
 _OF_A_CALL: Final = ("name", "arguments")
-
-
-class InvalidScript(ValueError):
-    """Scripted answers have problems; all of them are listed.
-
-    Args:
-        problems: The problems, as sentences.
-    """
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems: tuple[str, ...] = tuple(problems)
-        super().__init__("\n".join(self.problems))
+SCRIPT: Final = "the scripted answers"
+NOT_USED: Final = "none of them is used"
+"""What messages call a script, and the consequence of a problem in it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -94,19 +87,19 @@ def read_answers(
         places: Where each of them is, for messages; None for `answers[0]` and so on.
 
     Raises:
-        InvalidScript: Some are wrong. Every wrong answer is listed.
+        InvalidInput: Some are wrong. Every wrong answer is listed.
     """
     answers: list[ScriptedAnswer] = []
-    problems: list[str] = []
+    problems: list[InputProblem] = []
     for number, value in enumerate(values):
         try:
             answers.append(_answer(Node(value, "answer")))
         except Refused as refused:
             place = f"answers[{number}]" if places is None else places[number]
             end = "" if str(refused).endswith("?") else "."
-            problems.append(f"{place}: {refused}{end}")
+            problems.append(InputProblem(place, f"{refused}{end}"))
     if problems:
-        raise InvalidScript(problems)
+        raise InvalidInput(SCRIPT, problems, NOT_USED)
     return tuple(answers)
 
 

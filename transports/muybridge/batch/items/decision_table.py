@@ -18,22 +18,21 @@ import attrs
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.decisions import ItemDecision, decide_items, find, opened_to_decide
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.items.reading import BatchProblem
 from muybridge.batch.shared import Place
 from muybridge.files.tables import cell, plain, read_table, write_table
-from muybridge.purchases.errors import NoneDecided
-from muybridge_protocol.errors import LocalError
-from muybridge_protocol.problems import list_problems
+from muybridge_protocol.errors import InputProblem, InvalidInput, LocalError
 from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.records.tasks import as_task
-from muybridge_protocol.remedies import Face, in_python
 
 COLUMNS: Final = (
     "item", "name", "family", "model", "prompt", "candidate", "reason", "decision", "task",
 )  # fmt: skip
 _SHOWN: Final = 200
 """Characters of a prompt in the table."""
+DECISIONS: Final = "the decisions"
+NOTHING_DECIDED: Final = "nothing was decided"
+"""What messages call a table, and the consequence of a problem in it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,22 +52,6 @@ class Decision:
     task: str | None = None
     name: str | None = None
     where: str = ""
-
-
-class InvalidDecisions(LocalError):
-    """Some decisions do not apply, so none was recorded.
-
-    Args:
-        problems: Every problem found.
-    """
-
-    def __init__(self, problems: Iterable[BatchProblem]) -> None:
-        self.problems: tuple[BatchProblem, ...] = tuple(problems)
-        super().__init__(self.problems)
-
-    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
-        """Return every problem."""
-        return list_problems(self.problems, "the decisions", "nothing was decided")
 
 
 def ambiguous(out: Place) -> tuple[Entry, ...]:
@@ -118,7 +101,7 @@ def decide_all(
         The items that were decided about, in their new state.
 
     Raises:
-        InvalidDecisions: Some decisions do not apply; all problems are listed.
+        InvalidInput: Some decisions do not apply; all problems are listed.
         StoreUnusable: The store cannot be used.
         OSError: The file cannot be read.
     """
@@ -134,15 +117,15 @@ def decide_all(
         lines = _Lines(batch)
         found: list[ItemDecision] = []
         places: list[str] = []
-        problems: list[BatchProblem] = []
+        problems: list[InputProblem] = []
         for one in given:
-            if isinstance(one, BatchProblem):
+            if isinstance(one, InputProblem):
                 problems.append(one)
                 continue
             try:
                 decision = lines.decision(one)
             except LocalError as error:
-                problems.append(BatchProblem(one.where, "", str(error)))
+                problems.append(InputProblem(one.where, str(error)))
                 continue
             if decision is not None:
                 found.append(decision)
@@ -157,14 +140,15 @@ def decide_all(
                 i_may_pay_twice=i_may_pay_twice,
                 only_checked=bool(problems),
             )
-        except NoneDecided as error:
+        except CannotDecide as error:
             problems += [
-                BatchProblem(places[n], "", str(reason)) for n, reason in error.reasons.items()
+                InputProblem(places[n], str(reason)) for n, reason in error.reasons.items()
             ]
-            raise InvalidDecisions(sorted(problems, key=_line)) from None
+            problems.sort(key=_line)
+            raise InvalidInput(DECISIONS, problems, NOTHING_DECIDED) from None
 
 
-def _line(problem: BatchProblem) -> int:
+def _line(problem: InputProblem) -> int:
     """Return the number of the line of a problem, to report them in order."""
     return int(problem.where.rpartition(" ")[2])
 
@@ -220,16 +204,16 @@ class _Lines:
         return entry
 
 
-def _read(path: Path) -> Iterator[Decision | BatchProblem]:
+def _read(path: Path) -> Iterator[Decision | InputProblem]:
     """Yield the decisions of a table, or what is wrong with a line."""
     for line in read_table(path, COLUMNS, {"item", "decision"}):
         if line.problem:
-            yield BatchProblem(line.where, "", line.problem)
+            yield InputProblem(line.where, line.problem)
         elif line.cells and (read := _decision(line.cells, line.where)) is not None:
             yield read
 
 
-def _decision(row: dict[str, str], where: str) -> Decision | BatchProblem | None:
+def _decision(row: dict[str, str], where: str) -> Decision | InputProblem | None:
     """Return the decision of a line, what is wrong with it, or None if it has none."""
     item, said = row.get("item", "").strip(), row.get("decision", "").strip()
     task = plain(row.get("task", "").strip())
@@ -237,13 +221,13 @@ def _decision(row: dict[str, str], where: str) -> Decision | BatchProblem | None
         if not task:
             return None
         problem = f"task {task} is given without a decision: write {Choice.ADOPT}, or remove it"
-        return BatchProblem(where, "", problem)
+        return InputProblem(where, problem)
     if not item:
-        return BatchProblem(where, "", "the item is missing")
+        return InputProblem(where, "the item is missing")
     try:
         choice = Choice(said.lower())
     except ValueError:
-        return BatchProblem(where, "", f"{said!r} is not one of {', '.join(Choice)}")
+        return InputProblem(where, f"{said!r} is not one of {', '.join(Choice)}")
     is_number = item.isascii() and item.isdigit() and len(item) < 19  # noqa: PLR2004  of 64 bits
     return Decision(
         item=int(item) if is_number else item,

@@ -18,7 +18,7 @@ from muybridge.batch.items.entry import Entry
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.shared import Place, folder_of, open_batch
 from muybridge.purchases.consent import check_consent
-from muybridge.purchases.errors import Lost, NoneDecided
+from muybridge.purchases.errors import Lost
 from muybridge.purchases.store import Choosing
 from muybridge_protocol.purchases import CannotDecide, Choice, Stage
 from muybridge_protocol.records.tasks import Task, as_task
@@ -90,7 +90,7 @@ def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
 
     Raises:
         CannotDecide: The item is not ambiguous, or another purchase has this task.
-        InvalidIdentifier: *task* is not a valid id.
+        LocalError: *task* is not a valid id.
         StoreUnusable: The store cannot be used. Nothing was decided.
     """
     return _decide(out, item, Choice.ADOPT, as_task(task))
@@ -164,7 +164,7 @@ def retry(out: Place, *items: int | str) -> tuple[Entry, ...]:
         moves = [(batch.item(entry.number), Stage.QUEUED) for entry in found]
         try:
             batch.store.decide_all([], moves=moves)
-        except NoneDecided as error:
+        except CannotDecide as error:
             now = batch.entry(found[min(error.reasons)].number)
             raise CannotDecide(f"{now.label} is {now.state} by now, and not refused") from None
         return tuple(batch.entry(entry.number) for entry in found)
@@ -185,10 +185,10 @@ def decide_items(
         decisions: The decisions.
         not_charged: Whether the account shows that what is released was not charged.
         i_may_pay_twice: Whether what is resubmitted may be paid twice.
-        only_checked: Whether nothing is recorded, so that `NoneDecided` is raised in any case.
+        only_checked: Whether nothing is recorded, so that `CannotDecide` is raised in any case.
 
     Raises:
-        NoneDecided: Some do not apply. It has the reason of each, by its place.
+        CannotDecide: Some do not apply. It has the reason of each, by its place.
         StoreUnusable: The store cannot be used. Nothing was decided.
     """
     wrong: dict[int, Exception] = {}
@@ -210,14 +210,14 @@ def decide_items(
             moves=[(batch.item(decisions[n].entry.number), Stage.ABANDONED) for n in of_items],
             only_checked=only_checked,
         )
-    except NoneDecided as error:
+    except CannotDecide as error:
         places = [*of_purchases, *of_items]
         for n, reason in error.reasons.items():
             wrong[places[n]] = reason
             if isinstance(reason, Lost):
                 now = batch.entry(decisions[places[n]].entry.number)
                 wrong[places[n]] = CannotDecide(f"{now.label} is {now.state} by now: look again")
-        raise NoneDecided(wrong) from None
+        raise CannotDecide.several(wrong) from None
     return tuple(batch.entry(one.entry.number) for one in decisions)
 
 
@@ -263,7 +263,7 @@ def _decide(
             [entry] = decide_items(
                 batch, [decision], not_charged=not_charged, i_may_pay_twice=i_may_pay_twice
             )
-        except NoneDecided as error:
+        except CannotDecide as error:
             reason = error.reasons[0]
             if isinstance(reason, CannotDecide):
                 raise reason from None

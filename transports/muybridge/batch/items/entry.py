@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import attrs
 
 from muybridge.purchases.schema import OF_ITEM
-from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Item, Stage, State
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.json import InvalidJson, read_object
@@ -113,7 +113,7 @@ class Entry:
             return None
         try:
             task = Task.from_token(self.token)
-        except InvalidToken:
+        except LocalError:
             return None
         if self.next_poll_at is None:
             return task
@@ -147,7 +147,7 @@ class Entry:
             return None
         try:
             return Task.from_token(self.token).id
-        except InvalidToken:
+        except LocalError:
             return find_id(self.token.encode("utf-8", "replace"))
 
 

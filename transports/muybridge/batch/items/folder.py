@@ -19,7 +19,7 @@ from typing import Final, Self
 
 import attrs
 
-from muybridge.batch.disk_errors import StoreOutdated, unusable
+from muybridge.batch.disk_errors import unusable
 from muybridge.batch.items.batch import Batch
 from muybridge.files.durable import make_folders, sync_folders, sync_names
 from muybridge.purchases import open_store
@@ -45,16 +45,6 @@ _GONE: Final = (
     "it does not know what was paid since. If the latest one is lost, look in your account for the "
     "batch's tasks, and begin another batch, in another folder."
 )
-
-
-class BatchMissing(StoreUnusable):
-    """There is no such batch."""
-
-    _charged = "no"
-
-
-class WrongStore(LocalError):
-    """A batch is in another store than the one that is given. Nothing was sent."""
 
 
 @attrs.frozen
@@ -135,7 +125,7 @@ def find_in_folder(
         patience: Seconds to wait for another process that is writing to a store of its own.
 
     Raises:
-        WrongStore: It is in another store than the given one.
+        LocalError: It is in another store than the given one.
         StoreUnusable: Its store cannot be read, or lacks it.
     """
     record = Record.read(folder)
@@ -145,19 +135,21 @@ def find_in_folder(
         return Batch.only(_open_own(own, patience)) if own.exists() else None
     if record.store is None:
         if given is not None and given.place != os.path.realpath(own):
-            raise WrongStore(
+            raise LocalError(
                 f"The batch in {folder} was begun with a store of its own, {own}, and not in "
                 f"{given.place}. Nothing was sent. Run it without a budget and without another "
-                "store, or begin another batch in another folder."
+                "store, or begin another batch in another folder.",
+                argument="store",
             )
         if not own.exists():
-            raise StoreOutdated(_GONE.format(place=own, folder=folder))
+            raise StoreUnusable(_GONE.format(place=own, folder=folder), lacks="past")
         store = _open_own(own, patience)
     else:
         if given is not None and given.place != record.store:
-            raise WrongStore(
+            raise LocalError(
                 f"The batch in {folder} is in the store {record.store}, and not in {given.place}. "
-                "Nothing was sent. Use that store, or begin another batch in another folder."
+                "Nothing was sent. Use that store, or begin another batch in another folder.",
+                argument="store",
             )
         store = given or _open_shared(record.store)
     with ExitStack() as stack:
@@ -165,7 +157,7 @@ def find_in_folder(
             stack.enter_context(store)
         found = Batch.find(store, record.batch)
         if found is None:
-            raise StoreOutdated(_GONE.format(place=store.place, folder=folder))
+            raise StoreUnusable(_GONE.format(place=store.place, folder=folder), lacks="past")
         stack.pop_all()  # the batch closes it
     return found
 
@@ -174,13 +166,12 @@ def find_batch(folder: Path, given: Store | None = None) -> Batch:
     """Return the batch in *folder*, as `find_in_folder` does.
 
     Raises:
-        BatchMissing: There is none.
-        WrongStore: It is in another store than the given one.
-        StoreUnusable: Its store cannot be read, or lacks it.
+        LocalError: It is in another store than the given one.
+        StoreUnusable: There is none, or its store cannot be read or lacks it.
     """
     found = find_in_folder(folder, given)
     if found is None:
-        raise BatchMissing(f"There is no batch in {folder}.")
+        raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge.batch.items.batch import SETTLED, Batch
-from muybridge.batch.items.folder import BatchMissing, find_in_folder
+from muybridge.batch.items.folder import find_in_folder
 from muybridge.batch.items.reading import CheckedItems, Source, checked_items
 from muybridge.batch.items.submission import check_same_items
 from muybridge.batch.results.missing_files import as_found, counts_as_found, is_back
@@ -28,6 +28,7 @@ from muybridge.configuration import (
     check_prices,
     check_spending,
 )
+from muybridge.purchases.errors import StoreUnusable
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates import (
     Estimate,
@@ -101,11 +102,11 @@ def preview(
             are then not checked.
 
     Raises:
-        InvalidBatch: Some items are not valid.
-        StoreUnusable: The store cannot be used; `BatchMissing` if there is no batch, and no items.
-        WrongStore: The batch is in another store.
+        InvalidInput: Some items are not valid.
+        StoreUnusable: The store cannot be used, or there is no batch, and no items.
+        LocalError: The batch is in another store.
         ValueError: The limit is below 0.
-        InvalidLimit: A limit in the environment cannot be read.
+        LocalError: A limit in the environment cannot be read.
         StoreUnusable: There is a budget, and the store cannot be read.
         OSError: The file cannot be read.
     """
@@ -121,7 +122,7 @@ def preview(
         items = None if source is None else stack.enter_context(checked_items(source, own))
         batch = _find(folder, budget, store, stack, local=local, dedupe=dedupe)
         if batch is None and items is None:
-            raise BatchMissing(f"There is no batch in {folder}.")
+            raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
         if batch is not None and items is not None:
             check_same_items(batch, items)
         unsent = _unsent(batch, items, folder, local=local)

@@ -29,14 +29,13 @@ from muybridge.media.by_name import by_wire
 from muybridge.media.loading import local_media, with_files
 from muybridge.purchases.store import NewItem
 from muybridge_protocol.arguments import check_type
-from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
+from muybridge_protocol.errors import InputProblem, InvalidInput, InvalidRequest, LocalError
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.families.family import OwnLinks, any_link
 from muybridge_protocol.families.request import parse, with_loading
-from muybridge_protocol.problems import list_problems
 from muybridge_protocol.purchases import Amounts, written_amounts
 from muybridge_protocol.records.json import InvalidJson, read_json
-from muybridge_protocol.remedies import Face, Remedy, RemedyKind, in_all_faces, in_python
+from muybridge_protocol.remedies import Remedy, RemedyKind, in_all_faces
 from muybridge_protocol.rules.files import IN_FIELDS, FileForms
 from muybridge_protocol.rules.values import Kind, Problem, shown
 
@@ -47,43 +46,10 @@ _CSV_LIMIT: Final = 64 * 1024 * 1024
 LINES: Final = (".jsonl", ".ndjson")
 """The suffixes of JSON lines."""
 NO_ITEM: Final = "it has no item"
+THE_BATCH: Final = "the batch"
+"""What messages call the items together."""
 _IN_MEMORY: Final = 1024 * 1024
 """Bytes of checked items kept in memory; more go to a temporary file."""
-
-
-@attrs.frozen
-class BatchProblem:
-    """Something wrong in a batch.
-
-    Args:
-        where: The line or the item, such as `line 3`.
-        field: The field's name on the wire, or "" if it concerns the item as a whole.
-        message: What is wrong, and what would be accepted.
-    """
-
-    where: str
-    field: str
-    message: str
-
-    def __str__(self) -> str:
-        field = f"{self.field}: " if self.field else ""
-        return f"{self.where}: {field}{self.message}"
-
-
-class InvalidBatch(LocalError):
-    """Some items of a batch are invalid, so nothing was sent.
-
-    Args:
-        problems: Every problem found.
-    """
-
-    def __init__(self, problems: Iterable[BatchProblem]) -> None:
-        self.problems: tuple[BatchProblem, ...] = tuple(problems)
-        super().__init__(self.problems)
-
-    def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
-        """Return every problem."""
-        return list_problems(self.problems, "the batch")
 
 
 class WrongItem(ValueError):
@@ -182,7 +148,7 @@ def read_items(source: Source) -> list[CheckedItem]:
             with the keys of a file's items.
 
     Raises:
-        InvalidBatch: Some items are not valid; all problems are listed.
+        InvalidInput: Some items are not valid; all problems are listed.
         OSError: The file cannot be read.
     """
     with checked_items(source) as items:
@@ -198,13 +164,13 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
         own: Whether a URL on this machine is one that the service gave out.
 
     Raises:
-        InvalidBatch: Some items are not valid; all problems are listed.
+        InvalidInput: Some items are not valid; all problems are listed.
         OSError: The file cannot be read, or the temporary folder has no room for its items.
     """
     if isinstance(source, CheckedItems):
         yield source
         return
-    problems: list[BatchProblem] = []
+    problems: list[InputProblem] = []
     stems = _Stems()
     count = 0
     folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
@@ -215,16 +181,16 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
                     raise value
                 name, request, body = _checked(value, folder, own)
             except WrongItem as wrong:
-                problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
+                problems += [InputProblem(where, said, field) for field, said in wrong.problems]
                 continue
             count += 1
             stem = stems.add(name, count)
             item = (name, stem, request.family.name, body)
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
-            problems.append(BatchProblem("the batch", "", NO_ITEM))
+            problems.append(InputProblem("the batch", NO_ITEM))
         if problems:
-            raise InvalidBatch(problems)
+            raise InvalidInput(THE_BATCH, problems)
         yield CheckedItems(file, count)
 
 
@@ -341,7 +307,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
     item: dict[str, Any] = dict(cells)
     try:
         family = find_family(cells.get("family", ""))
-    except UnknownFamily:
+    except LocalError:
         return item  # reported with the other problems
     for name, cell in cells.items():
         field = next((one for one in family.fields if name in (one.wire, one.name)), None)
@@ -455,7 +421,7 @@ def read_fields(item: object, folder: Path | None = None) -> ItemFields:
     problems = list(_misshapen(values))
     try:
         family = find_family(values["family"]) if isinstance(values.get("family"), str) else None
-    except UnknownFamily as error:
+    except LocalError as error:
         raise WrongItem(("family", str(error)), *problems) from None
     if family is None or problems:
         raise WrongItem(*problems)

@@ -8,17 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from muybridge.batch.items.batch import Batch
-from muybridge.batch.items.reading import BatchProblem, CheckedItem, CheckedItems, InvalidBatch
+from muybridge.batch.items.reading import THE_BATCH, CheckedItem, CheckedItems
 from muybridge.batch.items.requests import amounts_of_item
 from muybridge.purchases.errors import StoreUnusable
+from muybridge_protocol.errors import InputProblem, InvalidInput
 
 if TYPE_CHECKING:
     from muybridge.purchases.store import NewItem
     from muybridge_protocol.estimates import PriceList
-
-
-class WrongService(StoreUnusable):
-    """The batch's tasks are at another service."""
 
 
 class NewItems:
@@ -50,10 +47,10 @@ def check_service(batch: Batch, service: str) -> None:
     """Check that the batch's tasks are at *service*.
 
     Raises:
-        WrongService: They are elsewhere.
+        StoreUnusable: They are elsewhere.
     """
     if batch.service != service:
-        raise WrongService(
+        raise StoreUnusable(
             f"The batch {batch.name} was begun at {batch.service}, and this is {service}: "
             "its tasks are not known here. Use that service, or begin another batch."
         )
@@ -63,7 +60,7 @@ def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
     """Check that *items* begin with those of the batch, and return how many those are.
 
     Raises:
-        InvalidBatch: They do not.
+        InvalidInput: They do not.
     """
     known = given = 0
     found = iter(items)
@@ -77,10 +74,11 @@ def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch {batch.name}, which has been begun"
             said = f"{problem}; {_INSTEAD}"
-            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", said)])
+            raise InvalidInput(THE_BATCH, [InputProblem(f"item {entry.number}", said)])
     if given < known:
         problem = f"{batch.name} has {known} items (got {given})"
-        raise InvalidBatch([BatchProblem("the batch", "", f"{problem}; {_INSTEAD}")])
+        said = f"{problem}; {_INSTEAD}"
+        raise InvalidInput(THE_BATCH, [InputProblem(THE_BATCH, said)])
     return known
 
 

@@ -37,7 +37,7 @@ def status(out: str | os.PathLike[str], *, store: Store | None = None) -> Report
         store: The store with the batch, or None for the one that the folder names.
 
     Raises:
-        StoreUnusable: The store cannot be used; `BatchMissing` if there is no batch.
+        StoreUnusable: The store cannot be used, or there is no batch.
     """
     check_place(out)
     folder = Path(out)
@@ -59,7 +59,7 @@ def write_sheet(out: str | os.PathLike[str], *, store: Store | None = None) -> P
         store: The store with the batch, or None for the one that the folder names.
 
     Raises:
-        StoreUnusable: The store cannot be used; `BatchMissing` if there is no batch.
+        StoreUnusable: The store cannot be used, or there is no batch.
         OSError: The sheet cannot be written. An earlier one is still there.
     """
     check_place(out)

@@ -16,9 +16,10 @@ from muybridge.batch.events import What
 from muybridge.batch.items.requests import request_of
 from muybridge.batch.results.places.folder import no_room
 from muybridge.batch.results.places.port import PlaceUnusable, Stored
-from muybridge.batch.running.run_state import Run, Stopped
+from muybridge.batch.running.run_state import Run
 from muybridge.batch.running.side_files import ReplySlot
 from muybridge.batch.storable_values import one_line
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem
@@ -28,7 +29,7 @@ from muybridge_protocol.errors import (
     InvalidAddress,
     ResultExpired,
     ServiceError,
-    TaskEnded,
+    TaskFailed,
 )
 from muybridge_protocol.events import (
     DownloadProgress,
@@ -171,9 +172,9 @@ class ItemWork:
         }
         self._run.event(self.item, What.COMPLETED, task=self._task_id)
 
-    def failed(self, error: TaskEnded | ResultExpired, wall: float) -> Step:
+    def failed(self, error: TaskFailed | ResultExpired, wall: float) -> Step:
         """Return the step of a task that has ended without a result."""
-        result = error.result if isinstance(error, TaskEnded) else None
+        result = error.result if isinstance(error, TaskFailed) else None
         return Stage.FAILED, {
             "result": None if result is None else _written(result),
             "reason": error.what(),

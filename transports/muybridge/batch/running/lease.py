@@ -11,7 +11,6 @@ import threading
 from types import TracebackType
 from typing import Final, Self
 
-from muybridge.batch.disk_errors import StoreOutdated
 from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.run_state import Run
 from muybridge.purchases.errors import Lost, StoreUnusable
@@ -55,8 +54,8 @@ class Lease:
             try:
                 batch.store.renew()
                 recover(batch, self._run.place, but=self._run.runner.name)
-            except (Lost, StoreOutdated) as error:
+            except (Lost, StoreUnusable) as error:
+                if isinstance(error, StoreUnusable) and not error.lacks:
+                    continue  # it may be back before the lease runs out
                 self._run.fail(error)
                 return
-            except StoreUnusable:
-                continue  # it may be back before the lease runs out

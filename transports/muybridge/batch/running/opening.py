@@ -16,9 +16,7 @@ from muybridge.batch.items.batch import LEASE, SETTLED, Batch
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import (
     FOLDER,
-    BatchMissing,
     Record,
-    WrongStore,
     begin_in_folder,
     close,
     find_batch,
@@ -31,15 +29,17 @@ from muybridge.batch.results.places.folder import FolderStore
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.notes import HOW_TO_GO_ON, KEPT, TO_RESUME
 from muybridge.batch.running.recovery import recover
-from muybridge.batch.running.run_state import Run, Settings, Stopped
+from muybridge.batch.running.run_state import Run, Settings
 from muybridge.batch.running.side_files import Runner
 from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.notes import UNDER_WAY
 from muybridge.purchases.booking import Books
 from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge.purchases.rates import check_rate
 from muybridge_protocol.arguments import NO_TAGS, check_type
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.purchases import Stage
 from muybridge_protocol.purchases.tags import OwnTags
 from muybridge_protocol.service import Service
@@ -205,7 +205,7 @@ def _open_batch(
     named = _name_of(service, settings)
     try:
         found = find_in_folder(folder, given, patience=settings.patience)
-    except WrongStore:
+    except LocalError:
         record = Record.read(folder)
         if record is not None and record.store is None:
             with find_batch(folder) as own:
@@ -214,7 +214,7 @@ def _open_batch(
         raise
     if found is None:
         if items is None:
-            raise BatchMissing(f"There is no batch in {folder}.")
+            raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
         found = begin_in_folder(
             folder, given, NewItems(items), service=named, patience=settings.patience
         )
@@ -241,7 +241,7 @@ def _settle_service(batch: Batch, runner: Runner, service: Service, settings: Se
     begin in the same moment, either the later one reads the change, or this one finds the other.
 
     Raises:
-        WrongService: The batch's tasks are elsewhere, or another runner may create some there.
+        StoreUnusable: The batch's tasks are elsewhere, or another runner may create some there.
     """
     named = _name_of(service, settings)
     now = Batch.find(batch.store, batch.number) or batch

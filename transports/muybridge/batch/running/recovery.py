@@ -36,7 +36,7 @@ def recover(batch: Batch, place: Path, *, but: str = "") -> list[Entry]:
         but: The runner that recovers them.
 
     Raises:
-        StoreOutdated: The store lacks what runners on this machine have recorded.
+        StoreUnusable: The store lacks what runners on this machine have recorded.
         StoreUnusable: It cannot be used, or what they have left cannot be read or put away.
     """
     read_side_files(batch, place, but=but)
@@ -47,7 +47,7 @@ def read_side_files(batch: Batch, place: Path, *, but: str = "") -> None:
     """Record the responses in the side files of dead runners on this machine.
 
     Raises:
-        StoreOutdated: The store lacks what these runners have recorded.
+        StoreUnusable: The store lacks what these runners have recorded.
         StoreUnusable: It cannot be used, or a file cannot be read or put away.
     """
     for name in sorted({*known_runners(place)} - {but}):
@@ -70,7 +70,7 @@ def _find(batch: Batch, key: str, path: Path) -> Purchase:
     """Return the purchase *key*, which the file at *path* is about.
 
     Raises:
-        StoreOutdated: There is none, so the store is an older copy, which would pay again.
+        StoreUnusable: There is none, so the store is an older copy, which would pay again.
     """
     try:
         return batch.store.find(key)

@@ -17,6 +17,7 @@ from muybridge.batch.results.places.port import PlaceUnusable, Store
 from muybridge.batch.running.side_files import Runner
 from muybridge.batch.storable_values import one_line
 from muybridge.drivers.calls import is_time
+from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.delivery import concerns_every_request
@@ -30,10 +31,6 @@ _ENDS = frozenset({What.DOWNLOADED, *_FAILURES})
 
 def _nothing() -> None:
     """Do nothing: no item is taken yet."""
-
-
-class Stopped(Exception):
-    """The run has to stop. The next one continues its items."""
 
 
 @attrs.frozen(kw_only=True)

@@ -17,11 +17,12 @@ from muybridge.batch.results.places.names import check_place
 from muybridge.batch.results.reports import closing_report
 from muybridge.batch.results.sidecars import catch_up
 from muybridge.batch.running.opening import CONCURRENCY, books_of, check_client, opened
-from muybridge.batch.running.run_state import Settings, Stopped
+from muybridge.batch.running.run_state import Settings
 from muybridge.batch.running.scheduler import Scheduler
 from muybridge.client import Client
 from muybridge.configuration import check_spending
 from muybridge.drivers import blocking
+from muybridge.drivers.fleet_team import Stopped
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.purchases import Stage
@@ -87,10 +88,10 @@ def run(
             in that of `MUYBRIDGE_STORE`; without these, in one of its own in *out*.
 
     Raises:
-        InvalidBatch: Some items are not valid. Nothing was sent.
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
+        InvalidInput: Some items are not valid. Nothing was sent.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
             Nothing is sent that the store could not record.
-        WrongStore: The batch is in another store.
+        LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
             set for a remote service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.
@@ -160,9 +161,9 @@ async def run_async(
             in that of `MUYBRIDGE_STORE`; without these, in one of its own in *out*.
 
     Raises:
-        InvalidBatch: Some items are not valid. Nothing was sent.
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are elsewhere.
-        WrongStore: The batch is in another store.
+        InvalidInput: Some items are not valid. Nothing was sent.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
+        LocalError: The batch is in another store.
         ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
             set for a remote service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.

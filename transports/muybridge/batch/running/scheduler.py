@@ -40,11 +40,11 @@ from muybridge.batch.running.creates import ItemBooking, reply_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.batch.running.recovery import recover
-from muybridge.batch.running.run_state import Run, Stopped
+from muybridge.batch.running.run_state import Run
 from muybridge.batch.storable_values import one_line
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.fleet_team import End, FleetTeam, Withdrawn, take_end
+from muybridge.drivers.fleet_team import End, FleetTeam, Stopped, take_end
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.durable import make_folders
@@ -58,7 +58,7 @@ from muybridge_protocol.errors import (
     MuybridgeError,
     ResultExpired,
     ServiceError,
-    TaskEnded,
+    TaskFailed,
 )
 from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.fleet import Dispatch, FleetOutcome
@@ -293,7 +293,7 @@ class Scheduler(FleetTeam):
             dedupe=self._run.settings.dedupe,
         )
         if booking.name is not None and await self._has_joined(work, booking):
-            raise Withdrawn
+            raise Stopped
         with self._team.lock:
             work.sending(sent.request)
             work.armed, work.is_sending = booking.key, True
@@ -516,7 +516,7 @@ class Scheduler(FleetTeam):
             if isinstance(ended, Result):
                 work.completed(ended, self._runtime.wall())
         match ended:
-            case TaskEnded() | ResultExpired() as error:
+            case TaskFailed() | ResultExpired() as error:
                 await self._move(work, work.failed(error, self._runtime.wall()))
                 with self._team.lock:
                     self._report_end(work, error)

@@ -24,7 +24,7 @@ from muybridge.batch.items.batch import LEASE
 from muybridge.batch.items.submission import check_service
 from muybridge.batch.results.places.names import agreed_place
 from muybridge.batch.results.places.opening import open_store, spool_of
-from muybridge.batch.results.places.port import PlaceAway, Store
+from muybridge.batch.results.places.port import PlaceUnusable, Store
 from muybridge.batch.running.lease import Lease
 from muybridge.batch.running.opening import at_work, books_of, check_client
 from muybridge.batch.running.run_state import Run, Settings
@@ -42,7 +42,7 @@ from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create, is_time
 from muybridge.drivers.runtime import FOREVER
 from muybridge.files.durable import make_folders
-from muybridge.purchases.errors import Lost, StoreAway
+from muybridge.purchases.errors import Lost, StoreUnusable
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -115,11 +115,11 @@ def work(
             for no limit. It still waits for the responses to creates in flight.
 
     Raises:
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are
-            elsewhere. Nothing is sent that it could not record.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere. Nothing
+            is sent that it could not record.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
-            0; `WrongPlace` if *out* is not a valid place, differs from the batch's, or is missing.
+            0; or *out* is not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
     """
     settings = _settings(
@@ -166,11 +166,10 @@ async def work_async(
             for no limit.
 
     Raises:
-        StoreUnusable: The store cannot be used; `WrongService` if the batch's tasks are
-            elsewhere.
+        StoreUnusable: The store cannot be used, or the batch's tasks are elsewhere.
         PlaceUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1, or the lease is not above
-            0; `WrongPlace` if *out* is not a valid place, differs from the batch's, or is missing.
+            0; or *out* is not a valid place, differs from the batch's, or is missing.
         OSError: The folder cannot be created.
     """
     settings = _settings(
@@ -286,8 +285,9 @@ async def _work(
         except Lost:  # declared dead: the next incarnation continues
             if runtime.now() >= ends_at:
                 return shared_status(batch)
-        except (StoreAway, PlaceAway) as error:
-            if runtime.now() - reached > settings.patience or runtime.now() >= ends_at:
+        except (StoreUnusable, PlaceUnusable) as error:
+            now = runtime.now()
+            if not error.away or now - reached > settings.patience or now >= ends_at:
                 raise
             if not waiting:
                 _LOG.warning("%s This worker waits up to %g seconds.", error, settings.patience)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from muybridge.batch.results.places.names import WrongPlace
 from muybridge.batch.results.places.opening import open_store
 from muybridge.batch.results.places.port import PlaceUnusable, Store, Stored
 
-__all__ = ["PlaceUnusable", "Store", "Stored", "WrongPlace", "open_store"]
+__all__ = ["PlaceUnusable", "Store", "Stored", "open_store"]

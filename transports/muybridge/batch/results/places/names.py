@@ -21,10 +21,6 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _IN_S3: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^?#\x00-\x20\x7f]*))?")
 
 
-class WrongPlace(LocalError):
-    """Results cannot be stored in this place. Nothing was sent."""
-
-
 @attrs.frozen
 class InS3:
     """A part of a bucket.
@@ -42,14 +38,14 @@ class InS3:
         """Return the part of a bucket that *url* names.
 
         Raises:
-            WrongPlace: It names none.
+            LocalError: It names none.
         """
         parts = _IN_S3.fullmatch(url)
         if parts is None:
-            raise WrongPlace("this is not a place in S3: use s3://BUCKET/PREFIX, without a query")
+            raise _wrong("this is not a place in S3: use s3://BUCKET/PREFIX, without a query")
         prefix = (parts[2] or "").strip("/")
         if {"", ".", ".."} & set(prefix.split("/")) and prefix:
-            raise WrongPlace(f"the prefix has an empty or relative part: {prefix}")
+            raise _wrong(f"the prefix has an empty or relative part: {prefix}")
         return cls(parts[1], prefix)
 
     def __str__(self) -> str:
@@ -74,13 +70,13 @@ def check_folder(out: str | os.PathLike[str]) -> str:
     """Return *out*, which names a folder.
 
     Raises:
-        WrongPlace: It names something else. A folder of that name would take the results, and
+        LocalError: It names something else. A folder of that name would take the results, and
             nobody would find them.
     """
     named = os.fspath(out)
     if _SCHEME.match(named):
         scheme = named.partition(":")[0]
-        raise WrongPlace(f"results go to a folder or to s3://BUCKET/PREFIX (got {scheme}:...)")
+        raise _wrong(f"results go to a folder or to s3://BUCKET/PREFIX (got {scheme}:...)")
     return named
 
 
@@ -88,11 +84,11 @@ def place_for_all(out: str | os.PathLike[str]) -> str:
     """Return *out* as the store keeps it, so that it means the same to every worker.
 
     Raises:
-        WrongPlace: It is a relative folder, which is another one on each machine, or no place.
+        LocalError: It is a relative folder, which is another one on each machine, or no place.
     """
     whole = _whole(out)
     if not is_in_s3(out) and not Path(out).is_absolute():
-        raise WrongPlace(
+        raise _wrong(
             f"{os.fspath(out)!r} is another folder on each machine. Nothing was sent:",
             Remedy(
                 kind=RemedyKind.GIVE,
@@ -112,16 +108,16 @@ def agreed_place(given: str | os.PathLike[str] | None, kept: str | None) -> str:
         kept: The place that the store has for the batch, or None.
 
     Raises:
-        WrongPlace: There is none, or the two differ.
+        LocalError: There is none, or the two differ.
     """
     if given is None and kept is None:
-        raise WrongPlace(
+        raise _wrong(
             "The batch has no place for its results. Nothing was sent:",
             Remedy(kind=RemedyKind.GIVE, option="out"),
             Remedy(kind=RemedyKind.RESUBMIT, form="a place for all workers"),
         )
     if given is not None and kept is not None and _whole(given) != kept:
-        raise WrongPlace(
+        raise _wrong(
             f"The results of this batch go to {kept}, and this worker was given {_whole(given)}. "
             "Nothing was sent.",
             Remedy(kind=RemedyKind.OMIT, option="out"),
@@ -135,3 +131,7 @@ def _whole(out: str | os.PathLike[str]) -> str:
     if is_in_s3(out):
         return str(InS3.read(os.fspath(out)))
     return os.path.normpath(Path(check_folder(out)).absolute())
+
+
+def _wrong(*parts: str | Remedy) -> LocalError:
+    return LocalError(*parts, argument="out")

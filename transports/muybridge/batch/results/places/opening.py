@@ -19,7 +19,7 @@ def open_store(out: str | os.PathLike[str], spool: Path | None = None) -> Store:
         spool: The folder on this machine for unfinished downloads, if the store is to check that.
 
     Raises:
-        WrongPlace: It is neither.
+        LocalError: It is neither.
         ModuleNotFoundError: It is in S3, and obstore is not installed.
     """
     if is_in_s3(out):

@@ -19,21 +19,31 @@ from __future__ import annotations
 
 from collections.abc import Container
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
 from muybridge_protocol.errors import MuybridgeError
+from muybridge_protocol.remedies import Face, in_python
 
 
 class PlaceUnusable(MuybridgeError):
-    """Results cannot be stored. The message says why. The results can still be downloaded."""
+    """Results cannot be stored. The message says why. The results can still be downloaded.
+
+    Args:
+        parts: The message: texts, and the remedies among them.
+        away: Whether the place cannot be reached, or is overloaded, at the moment.
+    """
 
     _charged = "perhaps"  # the result of a task may be what cannot be stored
 
+    def __init__(self, *parts: Any, away: bool = False) -> None:
+        super().__init__(*parts)
+        self.away = away
 
-class PlaceAway(PlaceUnusable):
-    """The store cannot be reached, or is overloaded, at the moment."""
+    def to_dict(self, face: Face = in_python) -> dict[str, Any]:
+        """Return the error as a JSON object, with whether the place is away."""
+        return {**super().to_dict(face), "away": self.away}
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +77,7 @@ class Store(Protocol):
         """Check that results can be stored, before anything is paid for.
 
         Raises:
-            PlaceUnusable: They cannot; `PlaceAway` if that may pass.
+            PlaceUnusable: They cannot; `away` if that may pass.
         """
         ...
 

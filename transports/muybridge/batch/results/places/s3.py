@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from muybridge.batch.results.places.names import InS3
-from muybridge.batch.results.places.port import PlaceAway, PlaceUnusable, Stored
+from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.extras import missing_extra
 from muybridge.files.suffixes import SUFFIXES
 from muybridge.signals import genuine
@@ -66,7 +66,7 @@ class S3Store:
         url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
 
     Raises:
-        WrongPlace: It is no such address.
+        LocalError: It is no such address.
         PlaceUnusable: The endpoint or another AWS_ setting cannot be used.
     """
 
@@ -94,7 +94,7 @@ class S3Store:
         One small object, `.muybridge`, is left there.
 
         Raises:
-            PlaceUnusable: They cannot; `PlaceAway` if that may pass.
+            PlaceUnusable: They cannot; `away` if that may pass.
         """
         if self._put(_PROBE, _PROBE_TEXT, {}) and self._put(_PROBE, _PROBE_TEXT, {}):
             raise PlaceUnusable(
@@ -176,10 +176,8 @@ class S3Store:
                 same = found.meta["size"] == size and all(
                     its.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
                 )
-        except PlaceAway:
-            raise
         except PlaceUnusable as error:
-            raise self._not_kept(name) if stored else error from None
+            raise self._not_kept(name) if stored and not error.away else error from None
         if stored and not same:
             raise self._not_kept(name)
         return same
@@ -220,12 +218,13 @@ class S3Store:
                 "for a server on a network that you trust."
             )
         if status is None:
-            kind = PlaceAway if "HTTP error" in said else PlaceUnusable
-            problem = "it cannot be reached" if kind is PlaceAway else "it cannot be used"
-            return kind(f"{self._place}: {problem}. Check the endpoint and the AWS_ settings.")
+            away = "HTTP error" in said
+            problem = "it cannot be reached" if away else "it cannot be used"
+            told = f"{self._place}: {problem}. Check the endpoint and the AWS_ settings."
+            return PlaceUnusable(told, away=away)
         answer = f"the response was {status[1]}" + (f" {code[1]}" if code else "")
         if int(status[1]) in _MAY_PASS or int(status[1]) >= 500:  # noqa: PLR2004  the server's fault
-            return PlaceAway(f"{self._place}: {answer}. Nothing was lost.")
+            return PlaceUnusable(f"{self._place}: {answer}. Nothing was lost.", away=True)
         return PlaceUnusable(
             f"{self._place}: {answer}. Check the bucket, its region and the permissions "
             "(s3:GetObject, s3:PutObject)."
