@@ -146,6 +146,7 @@ class Budget:
         if self.per == "day":
             return first, first
         begin = datetime.fromtimestamp(first * DAY, UTC)
+        # No month is longer, so 31 days after its first day the next one has begun.
         following = (begin + timedelta(days=31)).replace(day=1)
         return first, int(following.timestamp()) // DAY - 1
 
@@ -181,6 +182,7 @@ class Budget:
                 if measure is Measure.COST and wanted[Measure.CALLS]:
                     advice = _KNOWN_BEFORE
                 return f"{named} cannot be checked, because its {theirs} unknown. {advice}"
+            # What needs nothing of a measure fits, even if the rest is used up or unknown.
             if needs == 0:
                 continue
             if used is None:

@@ -209,6 +209,8 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
 
     The caller checks that no other purchase has the task, or else calls `contested`.
     """
+    # Before the table is asked: the cost of a stream is known only at its end, when the purchase
+    # has long been accepted and no other news counts.
     if outcome.cost is not None:
         amounts = {**purchase.amounts, Measure.COST: countable(outcome.cost)}
         purchase = attrs.evolve(purchase, amounts=amounts)
@@ -216,6 +218,8 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
     if after is None:
         return _with_late(purchase, outcome.task)
     facts: dict[str, Any] = {name: getattr(outcome, name) for name in _EVIDENCE}
+    # The first evidence stays, and news only fills its gaps. The reason of a sender that was
+    # believed gone is no evidence but a guess, so a real one takes its place.
     if purchase.state is after is State.AMBIGUOUS:
         evidence = {name: getattr(purchase, name) for name in _EVIDENCE}
         if evidence["reason"] == UNKNOWN_END.reason:
@@ -244,6 +248,8 @@ def contested(purchase: Purchase, outcome: Outcome, other: Purchase) -> Purchase
     ambiguous = attrs.evolve(
         outcome, state=State.AMBIGUOUS, task=None, candidate=task.id, reason=reason
     )
+    # Otherwise a person has decided, and no doubt changes that: the task is kept beside the
+    # decision.
     if State.AMBIGUOUS in AFTER_NEWS[purchase.state]:
         return concluded(purchase, ambiguous)
     return _with_late(concluded(purchase, ambiguous), task)
@@ -273,6 +279,8 @@ def decided(purchase: Purchase, choice: Choice, now: float, task: Task | None = 
             f"{called(purchase)} is {purchase.state}: there is nothing to decide about it"
         )
     if task is not None:
+        # A person may give a bare id. Its token has to name family and model, on which polling
+        # depends.
         task = attrs.evolve(
             task,
             family=task.family or purchase.family or None,

@@ -46,6 +46,7 @@ AFTER_NEWS: Final[Mapping[State, Mapping[State, State]]] = {
     State.RELEASED: {State.ACCEPTED: State.ACCEPTED},
     State.ABANDONED: {State.ACCEPTED: State.ACCEPTED},
     State.RESUBMITTED: {State.ACCEPTED: State.ACCEPTED},
+    # The task that it has stays. Another one that its response names is kept beside it, as late.
     State.ACCEPTED: {},
 }
 """What the outcome of its exchange makes of a purchase. Any other outcome changes no state."""

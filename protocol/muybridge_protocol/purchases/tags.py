@@ -123,6 +123,7 @@ def check_tag(tag: str) -> None:
         ValueError: It is not `KEY=VALUE`, or no database could keep it.
     """
     check_label("a tag", tag)
+    # No key is empty, so a tag never begins with "=".
     if "=" not in tag[1:]:
         raise ValueError(_NO_TAG.format(_quoted(tag)))
 

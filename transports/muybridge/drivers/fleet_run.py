@@ -148,6 +148,7 @@ class FleetRun:
         booking = self._booked.pop(ended.key, None)
         if booking is not None:
             booking.explain(ended.outcome)
+        # Before the listeners hear of it: one that raises must not take the outcome from the loop.
         self.settled.append(ended)
         if ended.key in self._trackers:
             self._trackers.pop(ended.key).end(ended.outcome)
@@ -171,6 +172,7 @@ class FleetRun:
                 tracker = self._track(self._waiting.pop(sent.key), sent.key)
             tracker.sending(sent.request)
         except BaseException:
+            # For the fleet it is under way, until it hears that nothing was sent.
             self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
             raise
 

@@ -152,6 +152,7 @@ class TrioTeam:
 
     def notify(self) -> None:
         """Wake every task that waits."""
+        # Whoever waits from now on waits for the next change, and needs an event that is not set.
         self._changed.set()
         self._changed = trio.Event()
 

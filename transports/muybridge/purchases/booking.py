@@ -241,6 +241,7 @@ class Booking:
         """
         if self._is_used:
             self.key = _fresh_key()
+        # Before the store is asked: an attempt that failed may have been written all the same.
         self._is_used = True
         try:
             await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
@@ -258,6 +259,7 @@ class Booking:
         except BaseException as error:  # noqa: BLE001  the driver raises it again
             if isinstance(error, NameHeld) and self._if_held is not None:
                 return self._if_held
+            # A store that is unusable withdraws by itself what it may have written.
             if not isinstance(error, StoreUnusable | NameHeld):
                 # An interruption may come when the purchase has just been written.
                 withdraw = partial(self._books.store.withdraw, self.key)
@@ -285,12 +287,12 @@ class Booking:
         if isinstance(outcome, CreateAmbiguous):
             outcome.advice = (*outcome.advice, to_decide(self.key, self._books.store))
 
-    def judge(self, came: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
+    def judge(self, end: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
         """Take the end of an exchange, as the operation judges it."""
-        if isinstance(came, HttpResponse):
-            self.take(self._operation.receive(came, now))
+        if isinstance(end, HttpResponse):
+            self.take(self._operation.receive(end, now))
         else:
-            failure = came.failure if isinstance(came, BrokenOff) else came
+            failure = end.failure if isinstance(end, BrokenOff) else end
             self.take(self._operation.fail(failure, now))
 
     async def record(self) -> None:
@@ -302,6 +304,7 @@ class Booking:
         """
         if not self._armed:
             return
+        # Recorded once, even if this is interrupted: from here on, the store repeats it.
         self._armed = False
         answer = self._outcome
         usage = answer.usage_metadata if isinstance(answer, GenerateContentResponse) else None
@@ -362,6 +365,8 @@ class Booking:
 
     def _arm(self, lasts: float, item: Place | None = None) -> None:
         order = self._order()
+        # Before the store reads its clock, so that no more time has passed for the others than for
+        # us.
         self._armed_at = seconds_awake_or_asleep()
         self._books.store.arm(
             order, key=self.key, lasts=lasts, budgets=self._books.budgets, item=item

@@ -70,8 +70,8 @@ def find_history(rows: Rows, account: str, task: str) -> History | None:
     length = read_amounts(str(amounts))[Measure.SECONDS]
     shown = "" if length is None else f"{length.normalize():f}"
     tasks = sha256(json.dumps([account, family, model, shown]).encode()).hexdigest()
-    told = rows.run("SELECT seconds FROM muybridge_durations WHERE tasks = :tasks", tasks=tasks)
-    return History(tasks, tuple(float(seconds) for (seconds,) in told))
+    seconds = rows.run("SELECT seconds FROM muybridge_durations WHERE tasks = :tasks", tasks=tasks)
+    return History(tasks, tuple(float(one) for (one,) in seconds))
 
 
 def keep(rows: Rows, durations: Iterable[Duration]) -> None:

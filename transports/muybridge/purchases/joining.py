@@ -76,6 +76,8 @@ def settle(
         return
     create = fleet.operation_of(ticket)
     later = now + _PAUSE
+    # Beyond its deadline, a create that only ever looked for its twin fails as one that was not
+    # sent.
     if isinstance(create, Create) and later < create.deadline:
         fleet.put_off(ticket, later, now)
     else:

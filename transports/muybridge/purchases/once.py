@@ -63,6 +63,8 @@ async def create_once(
     while True:
         found = await runtime.in_thread(partial(books.named, name, digest))
         if found is None:
+            # A new one each time: its deadline begins when it is sent, not while it waits for
+            # somebody else.
             create = calls.create(request, now=runtime.now(), wall=runtime.wall())
             try:
                 booking = books.booking(create, runtime, once=name, digest=digest, tags=tags)

@@ -135,6 +135,7 @@ class PostgresDatabase:
             rows = PostgresRows(db, self._texts)
             yield rows
             rows.is_ending = True
+            # A COMMIT without an answer leaves everybody in doubt, so it gets its time in any case.
             db.ends = max(db.ends, time.monotonic() + _ENDS)
             self.end(db)
 
@@ -270,6 +271,7 @@ class _Place:
     def _begin(self, begin: bytes, ends: float) -> Connection:
         silent: Silent | None = None
         if self._db is not None and not self._db.closed:
+            # A kept connection may have died unnoticed. A hang must leave time for a new one.
             self._db.ends = min(ends, time.monotonic() + _ANSWERS)
             try:
                 self._db.execute(begin, prepare=False)
@@ -278,6 +280,8 @@ class _Place:
                 silent = error if isinstance(error, Silent) else None
             else:
                 return self._db
+        # Here only: a connection is never replaced within a transaction, which would repeat half of
+        # it.
         self._db = connect(self._url, ends, after=silent)
         self._db.execute(begin, prepare=False)
         return self._db

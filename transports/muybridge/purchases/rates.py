@@ -129,6 +129,7 @@ def read_rate(rows: Rows, service: str, lock: str = "") -> RequestRate:
 
 def lock_rate(rows: Rows, service: str) -> RequestRate:
     """Return the rate of a service, which nobody else changes until the transaction ends."""
+    # There has to be a row, or there is nothing to lock.
     first = attributes(RequestRate(), *_FACTS)
     rows.run(
         f"INSERT INTO muybridge_rates (service, {', '.join(first)}) "

@@ -161,6 +161,7 @@ class SqliteDatabase:
                 rows.is_ending = True
                 db.execute("COMMIT")
             finally:
+                # Also after COMMIT: if it fails on a full disk or a lock, the transaction goes on.
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
@@ -254,8 +255,8 @@ class SqliteDatabase:
             name = str(getattr(error, "sqlite_errorname", ""))
             if name.startswith("SQLITE_IOERR") and name.endswith("LOCK"):
                 known = OSError(f"locking protocol ({name})")
-            said = sqlite.said_by(known, _ADVICE, "Nothing is sent.")
-            raise StoreUnusable(f"{self.path}: {said}") from error
+            advice = sqlite.said_by(known, _ADVICE, "Nothing is sent.")
+            raise StoreUnusable(f"{self.path}: {advice}") from error
 
 
 class SqliteRows:

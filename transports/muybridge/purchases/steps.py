@@ -187,11 +187,12 @@ class Transaction:
         )
         if len(found) != 1:
             raise StoreUnusable(f"{place} is not a store of purchases, or is damaged. {REPAIR}")
-        told, version, pruned, now, has_mark = found[0]
-        self.salt: str = str(told)
+        salt_here, version, pruned, now, has_mark = found[0]
+        self.salt: str = str(salt_here)
         self.now: float = float(now)
         if version != VERSION:
             raise StoreUnusable(f"{place} {of_version(int(version))}")
+        # A purchase from before the last pruning may be missing because it was pruned.
         is_older = (
             mark is not None
             and mark.salt == self.salt
@@ -242,6 +243,7 @@ class Transaction:
             find_for_good(self.rows, key)  # which waits for a commit that may still be under way
         known = find_all(self.rows, {step.key for _, step in steps}, "{for_update}")
         before = dict(known)
+        # Which purchase has which task by an earlier step of this list: no row shows that yet.
         tasks: dict[tuple[str, str], str] = {}
         for one, step in steps:
             if step.key not in known:
@@ -259,6 +261,8 @@ class Transaction:
                 tasks[after.account, after.task] = after.key
             one.result = after
         changed = [after for key, after in known.items() if after != before[key]]
+        # Two transactions that write the same tasks wait for each other at the unique index: in one
+        # order.
         changed.sort(key=lambda it: (it.account, it.task or "", it.key))
         for after in changed:
             self._update(before[after.key], after)
@@ -369,8 +373,11 @@ class Transaction:
                 wanted.append((one, new))
         if not wanted:
             return []
+        # In one order, because inserts under the same name wait for each other at the unique index.
         in_order = sorted(wanted, key=lambda it: (it[1].account, it[1].name or "", it[1].key))
         self.rows.run_each(INSERT, [written(new) for _, new in in_order])
+        # The insert skips those whose name is held, and does not say which. Only names can be held:
+        # a key is drawn at random.
         inserted = self._keys(new.key for _, new in wanted if new.name is not None)
         armed: list[Member[Step]] = []
         for one, new in wanted:
@@ -493,6 +500,9 @@ class Transaction:
         tags = sorted({tag for _, _, purchase in new for tag in purchase.counted_under})
         if not tags:
             return
+        # The locks come before the limits are read, so that none changes in between. Which tags are
+        # limited is therefore a guess from the last time. If it was wrong, the transaction is
+        # repeated.
         if any(isinstance(step, Arming) and step.budgets for _, step, _ in new):
             held = {EVERYTHING, *limited.intersection(tags)}
         else:
@@ -536,7 +546,7 @@ class Transaction:
             (it.budget, it.label_of(tag), f". It is {it.called(tag)} (`muybridge budget list`)")
             for it, tag in stored
         ]
-        for budget, label, told in [*theirs, *((it, EVERYTHING, "") for it in step.budgets)]:
+        for budget, label, whose in [*theirs, *((it, EVERYTHING, "") for it in step.budgets)]:
             spent = sums.spent(label, budget, self.now)
             unpriced: list[str] = []
             unknown = partial(self._unknown, label, budget, unpriced)
@@ -549,7 +559,7 @@ class Transaction:
                 ]
                 amounts = step.order.amounts
                 is_unknown = any(amounts[one] is None for one in budget.limits)
-                return Exceeded(f"{reason}{told}", tuple(remedies), is_unknown=is_unknown)
+                return Exceeded(f"{reason}{whose}", tuple(remedies), is_unknown=is_unknown)
         return None
 
     def _unknown(
@@ -561,6 +571,7 @@ class Transaction:
         """
         first, last = budget.days(self.now) or (EVER, day_of(self.now))
         found = self.rows.run(
+            # The pattern is JSON exactly as `written_amounts` writes it.
             f"{SELECT} WHERE amounts LIKE :unknown AND state <> 'released' "
             "AND armed_at >= :first AND armed_at < :last ORDER BY armed_at, key",
             unknown=f'%"{measure}": null%', first=first * DAY, last=(last + 1) * DAY,
@@ -616,8 +627,8 @@ class _Sums:
         first, last = budget.days(now) or (EVER, EVER)
         added = [
             written_sums(sums)
-            for (told, day), sums in self._added.items()
-            if told == tag and first <= day <= last
+            for (label, day), sums in self._added.items()
+            if label == tag and first <= day <= last
         ]
         return totals(read_sums([*added, *sums_of(self._rows, tag, first, last)]))
 
@@ -627,6 +638,8 @@ class _Sums:
         if not added:
             return
         before = self._locked([*added])
+        # Somebody else may insert the same rows. So insert what is missing, then lock and read
+        # again.
         if before.keys() != added.keys():
             missing = [key for key in added if key not in before]
             self._rows.run_each(
@@ -723,10 +736,10 @@ def find_all(rows: Rows, keys: Iterable[str], lock: str = "") -> dict[str, Purch
     found: dict[str, Purchase] = {}
     for some in parts_of(sorted(keys)):
         names = {f"key{n}": key for n, key in enumerate(some)}
-        told = rows.run(
+        page = rows.run(
             f"{SELECT} WHERE key IN (:{', :'.join(names)}) ORDER BY key {lock}", **names
         )
-        found |= {one.key: one for one in map(read, told)}
+        found |= {one.key: one for one in map(read, page)}
     return found
 
 
@@ -746,6 +759,8 @@ def find_for_good(rows: Rows, key: str) -> Purchase | None:
 def named(rows: Rows, account: str, name: str) -> Purchase | None:
     """Return the purchase that has a name to itself, or None."""
     found = rows.run(
+        # In the words of the unique index: a partial index is used only if its condition is
+        # repeated.
         f"{SELECT} WHERE account = :account AND name = :name AND name IS NOT NULL "
         f"AND state IN ({listed(NAMED)})", account=account, name=name,
     )  # fmt: skip
@@ -802,6 +817,8 @@ def limits_on(rows: Rows, tags: Sequence[str]) -> list[StoredBudget]:
     """Return the stored budgets of *tags*, and those of keys, which concern every purchase."""
     names = {f"tag{n}": tag for n, tag in enumerate(tags)}
     found = rows.run(
+        # A tag without "=" is a key alone. Each of these concerns every purchase, also one without
+        # it.
         f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) OR replace(tag, '=', '') = tag "
         "ORDER BY tag, period", **names,
     )  # fmt: skip

@@ -328,6 +328,7 @@ class Store:
             order=attrs.evolve(order, amounts=all_countable(order.amounts)),
             key=key or secrets.token_hex(16),
             owner=owner,
+            # The exchange may begin this late, and lasts from then on.
             lasts=lasts + (SEND_WITHIN if self.database.leases else 0.0),
             budgets=budgets,
             item=item,
@@ -352,6 +353,7 @@ class Store:
         except LookupError:
             raise
         except BaseException:
+            # Even if it was written: an outcome that is recorded twice changes nothing.
             self._late[news] = None
             raise
 
@@ -456,11 +458,11 @@ class Store:
 
     def _written(self, steps: Sequence[Step]) -> list[Purchase]:
         """Write *steps*, or raise the first error of one."""
-        told = self._lists.write(steps)
-        for one in told:
+        results = self._lists.write(steps)
+        for one in results:
             if isinstance(one, Exception):
                 raise one
-        return [one for one in told if isinstance(one, Purchase)]
+        return [one for one in results if isinstance(one, Purchase)]
 
     def find(self, key: str) -> Purchase:
         """Return a purchase.
@@ -488,6 +490,7 @@ class Store:
             found = None
             if rows is not None:
                 found = named(rows, account, name) or twin(rows, account, name)
+        # Ends, because a sweep that returns more than 0 has settled something.
         if found is not None and found.state is State.ARMED and self.sweep():
             return self.named(account, name)
         return found
@@ -516,6 +519,7 @@ class Store:
         where = f"AND state IN (:{', :'.join(values)})" if states else ""
         if are_open(states):
             where = f"{where} AND {OPEN}"
+        # A transaction for each page: none stays open while the caller works with what was yielded.
         while True:
             with self.reading() as rows:
                 if rows is None:
@@ -762,6 +766,8 @@ class Store:
                     mine = attrs.evolve(item, stage=after, owner=owner)
                     taken[place_of(item)] = mine
             update_items(turn.rows, taken)
+            # Owners are locked after items, as everywhere. If this one was buried, all of it is
+            # undone.
             turn.check_alive(owner, leases=self.database.leases)
             keys = {item.purchase for item in taken.values() if item.purchase is not None}
             bought = find_all(turn.rows, keys)
@@ -1139,6 +1145,9 @@ class Store:
                 "SELECT key, armed_at FROM muybridge_purchases ORDER BY armed_at DESC, key LIMIT 1"
             )
         [(key, armed_at)] = newest or [("none", 0)]
+        # The mark of the lost one would refuse the copy, so the copy's newest purchase is
+        # remembered instead. An empty copy has none: its mark names no salt, and is compared with
+        # nothing.
         self._known.salt, self._known.mark = salt, None
         self.database.note_seen(Mark(salt if newest else "none", str(key), float(armed_at)))
 
@@ -1179,6 +1188,7 @@ class Store:
 
     def _write(self, members: Sequence[Member[Step]], waited: float = 0.0) -> None:
         """Write *members* in one transaction, and first what could not be recorded before."""
+        # What is added meanwhile, from other threads, waits for the next transaction.
         late = [*self._late]
         rows: Rows | None = None
         try:

@@ -27,6 +27,7 @@ class Texts:
         """Return *statement* as the database takes it."""
         text = self._texts.get(statement)
         if text is None:
+            # In our statements, a colon only ever begins a value.
             named = _VALUE.sub(lambda found: self._value.format(found[1]), statement)
             text = _WORD.sub(lambda found: self._words[found[1]], named)
             self._texts[statement] = text
