@@ -251,6 +251,8 @@ class Turns(Generic[K]):
     def _first(self) -> int | None:
         """Return the place of the next family that can send something, or None."""
         room = self._room
+        # A lane whose creates have to wait stays listed, and is passed over: room may come at any
+        # time.
         for place, lane in enumerate(self._next):
             if lane.polls or lane.may_create(room=room):
                 return place

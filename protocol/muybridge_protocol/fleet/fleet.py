@@ -378,6 +378,7 @@ class Fleet(Generic[K]):
             return None
         operation = member.operation
         if operation is None:
+            # Only now: its deadline counts from its turn on, however long it stood in the queue.
             operation = member.operation = self._create(member, now)
             self._turns.begin(member)
         match operation.next_action(now):
@@ -460,6 +461,7 @@ class Fleet(Generic[K]):
         events = operation.events
         if self._next_polls is not None:
             self._next_polls.note(operation, now)
+        # The member keeps its place among those in progress: its task is polled next.
         if isinstance(operation, Create) and operation.settled is not None:
             created = operation.settled.outcome
             if isinstance(created, ServiceError):
@@ -510,4 +512,6 @@ def seed_of(seed: int, number: int) -> int:
 
     The seeds lie far apart, because an operation also uses the numbers that follow its seed.
     """
+    # 2**64 divided by the golden ratio: its multiples are spread evenly over all numbers of 64
+    # bits.
     return (seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF

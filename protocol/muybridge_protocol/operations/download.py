@@ -471,6 +471,8 @@ class Download(Operation[Saved]):
         return attrs.evolve(self, part=Part())._retry(reason, now)
 
     def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
+        # Bytes that were fetched before are no progress, so a server that always cuts at the same
+        # place ends the download. An attempt that gained some is the first of a new row.
         gained = self.part.offset > self.furthest
         fruitless = 1 if gained else self.fruitless + 1
         if fruitless >= FRUITLESS_TRIES:

@@ -85,6 +85,8 @@ class NextPolls:
         if not isinstance(operation, Poll):
             return operation
         ours = _schedule_of(operation, now, under_way=True)
+        # Of several threads that come first at the same time, one alone finds its own schedule
+        # here.
         schedule = self._tasks.setdefault(operation.task.id, ours)
         if schedule is _ENDED:
             return operation
@@ -95,6 +97,8 @@ class NextPolls:
             later = operation.put_off(due, now)
             if later is not operation:
                 return later
+            # Several may have found the same schedule and its time over. Its permit goes to one of
+            # them.
             is_first = schedule.take()
         self._remember(operation.task.id, ours)
         return operation if is_first else operation.put_off(shortly, now)

@@ -242,6 +242,7 @@ class Poll(Operation[Result]):
             wait=None,
             poll_interval=poll_interval,
         )
+        # `start` settles a task that failed when it was created. A query asks for it all the same.
         return attrs.evolve(poll, once=True, due=now, settled=None, events=())
 
     @property
@@ -374,6 +375,7 @@ class Poll(Operation[Result]):
         if self.pacing != UNKNOWN_PACING:  # the caller has chosen it
             return attrs.evolve(self, task=task, born=born)
         pacing = _pacing(task, self.service)
+        # After failures, knowing the family must not raise the rate.
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
         return attrs.evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 

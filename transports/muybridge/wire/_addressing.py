@@ -117,6 +117,8 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
     """Return the header fields to send for *request*, without the key and a proxy's password."""
     fields = [("Host", origin.authority), *request.headers]
     if "accept-encoding" not in _checked_names(request.headers):
+        # Without this field, the server may choose any coding, also one that nobody here can
+        # decode.
         fields.append(("Accept-Encoding", "identity"))
     if request.body is not None or request.method in _METHODS_WITH_BODY:
         fields.append(("Content-Length", str(len(request.body or b""))))

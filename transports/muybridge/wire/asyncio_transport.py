@@ -65,6 +65,7 @@ class AsyncioStream(SocketStream):
         try:
             loop.add_writer(number, _complete, ready)
         except NotImplementedError:
+            # Windows' proactor cannot say when, so the caller tries again in a moment.
             await shielded(asyncio.sleep(0.01))
             return
         self._writable = ready

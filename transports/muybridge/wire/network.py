@@ -218,6 +218,8 @@ class Network(Generic[C]):
             self._routes, self._pid = {}, os.getpid()
         route = self._routes.get(place)
         if route is None:
+            # Links may lead to any number of hosts. Beyond the limit, all routes are dropped and
+            # found anew.
             if len(self._routes) >= _ROUTES_KEPT:
                 self.close()
             made: Route[C] = Route(Origin.read(place), self._pool_size)

@@ -179,6 +179,7 @@ async def _secure(
         exchange.phase = Phase.PROXY
         await _tunnel(stream, route.origin, route.proxy)
     exchange.phase = Phase.TLS
+    # Certificates name a host without the dot that may end its absolute name.
     secured = TLSStream(stream, context, route.origin.host.strip("[]").rstrip("."))
     await secured.handshake()
     refuse_other_protocol(secured.engine)
