@@ -172,15 +172,15 @@ def all_tags(tags: Tags | None) -> Tags:
         InvalidTags: Some cannot be used.
         TypeError: They are no mapping.
     """
-    said = os.environ.get(TAGS_VARIABLE)
-    if tags is None and not said:
+    setting = os.environ.get(TAGS_VARIABLE)
+    if tags is None and not setting:
         return NO_TAGS
     from muybridge_protocol.purchases import checked_tags, read_tags
 
     given = checked_tags(tags)
-    if not said:
+    if not setting:
         return given
-    return {**read_tags((one.strip() for one in said.split(",")), TAGS_VARIABLE), **given}
+    return {**read_tags((one.strip() for one in setting.split(",")), TAGS_VARIABLE), **given}
 
 
 def check_spending(budget: object, store: object) -> None:

@@ -177,10 +177,10 @@ def submit(
     if out is not None:
         check_place(out)
     if not is_batch_name(batch.name):
-        said = (
+        message = (
             f"it must have 1 to {LONGEST_NAME} characters, all printable, and no space at its ends"
         )
-        raise InvalidBatch([BatchProblem("the name", "", said)])
+        raise InvalidBatch([BatchProblem("the name", "", message)])
     check_rate(rate)
     check_budget(budget)
     place = None if out is None else place_for_all(out)
@@ -240,8 +240,8 @@ def _check_amounts(
         else:
             amounts = read_amounts(known.amounts)
         problems += [
-            BatchProblem(f"item {number}", measure.value, told)
-            for measure, told in unknown_amounts(budget, amounts)
+            BatchProblem(f"item {number}", measure.value, reason)
+            for measure, reason in unknown_amounts(budget, amounts)
         ]
     if problems:
         raise InvalidBatch(problems)

@@ -317,8 +317,8 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
     except InvalidBatch as wrong:
         # The heading of the problems says already that nothing was sent.
         parts = (part for part in error.args if part != NOTHING_SENT)
-        said = BatchProblem("the service", "", message(parts, in_command))
-        raise InvalidBatch([said, *wrong.problems]) from error
+        problem = BatchProblem("the service", "", message(parts, in_command))
+        raise InvalidBatch([problem, *wrong.problems]) from error
 
 
 def exit_code_of(report: Report) -> ExitCode:
@@ -374,8 +374,8 @@ def _at_work(out: str) -> str:
 def _named(processes: Sequence[str]) -> str:
     if not processes:
         return ""
-    said = "another process ({}) is" if len(processes) == 1 else "other processes ({}) are"
-    return f"{said.format(', '.join(processes))} at work on this batch"
+    words = "another process ({}) is" if len(processes) == 1 else "other processes ({}) are"
+    return f"{words.format(', '.join(processes))} at work on this batch"
 
 
 def _counts(report: Report) -> Iterator[tuple[str, int]]:

@@ -208,8 +208,8 @@ def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, No
 def line(event: BatchEvent) -> str:
     """Return *event* as a line for people."""
     label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
-    said = None if event.what is What.RETRY else event.what  # the detail is a sentence
-    parts = [said, event.task if event.what is What.SUBMITTED else None, event.detail]
+    word = None if event.what is What.RETRY else event.what  # the detail is a sentence
+    parts = [word, event.task if event.what is What.SUBMITTED else None, event.detail]
     joint = ": " if event.what in _PROBLEMS and event.detail != _AS_BEFORE else " "
     return readable(f"{label}: {joint.join(filter(None, parts))}", _LONGEST_LINE)
 

@@ -77,8 +77,8 @@ def store_errors(context: click.Context, invocation: Invocation) -> Generator[No
         if not isinstance(error, BatchMissing | StoreOutdated):
             invocation.say_next_command()
         if invocation.presentation.json:
-            told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
-            document({"ok": False, "error": told})
+            record = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
+            document({"ok": False, "error": record})
         context.exit(NOT_SAVED)
 
 

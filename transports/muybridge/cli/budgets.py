@@ -105,9 +105,9 @@ def remove_budget(invocation: Invocation, *, tag: str) -> None:
             removed = store.lift(tag, per)
         except LookupError:
             words = words_of(invocation.spending, "per")
-            told = " ".join([f"--tag {tag}" if tag else "without --tag", *words])
+            which = " ".join([f"--tag {tag}" if tag else "without --tag", *words])
             raise click.UsageError(
-                f"there is no budget {told} in {store.place}. `muybridge budget list` lists them"
+                f"there is no budget {which} in {store.place}. `muybridge budget list` lists them"
             ) from None
         say(f"{removed.called()} is removed")
         if invocation.presentation.json:

@@ -160,9 +160,9 @@ def report(error: BaseException, invocation: Invocation) -> int:
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
         code, known = _interruption(error, invocation)
-        said = " ".join(filter(None, (as_sentence(interruption(error)), known)))
+        sentence = " ".join(filter(None, (as_sentence(interruption(error)), known)))
         return _report(
-            "Interrupted", said, code, invocation, {}, exits=interrupted_code(error, code)
+            "Interrupted", sentence, code, invocation, {}, exits=interrupted_code(error, code)
         )
     code = exit_code(error, invocation)
     if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
@@ -241,10 +241,10 @@ def _report(
     if command is not None:
         say(f"to resume: {command}")
     if invocation.presentation.json:
-        told = {"type": kind, "message": message, "exit_code": exits, **details}
+        record = {"type": kind, "message": message, "exit_code": exits, **details}
         if command is not None:
-            told["command"] = command
-        _document({"ok": False, "error": told, **_records(invocation)})
+            record["command"] = command
+        _document({"ok": False, "error": record, **_records(invocation)})
     return exits
 
 
@@ -275,11 +275,11 @@ def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return what programs need of *error*: whether it was charged, and what to do."""
     names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
     found = {name: getattr(error, name, None) for name in names}
-    told = {name: value for name, value in found.items() if value not in (None, "")}
+    facts = {name: value for name, value in found.items() if value not in (None, "")}
     if isinstance(error, ConsentRequired):
-        told |= _consent(error)
+        facts |= _consent(error)
     remedies = [remedy.to_dict() for remedy in error.remedies]
-    return {"charged": error.charged, **told, "remedies": remedies}
+    return {"charged": error.charged, **facts, "remedies": remedies}
 
 
 def _consent(error: ConsentRequired) -> dict[str, Any]:
@@ -300,13 +300,13 @@ def report_problems(error: InvalidRequest, code: int, invocation: Invocation) ->
     ]
     say("\n".join([f"error: {error.heading}", *lines]))
     if invocation.presentation.json:
-        told = {
+        facts = {
             "type": "InvalidRequest",
             "message": error.describe(in_command),
             "exit_code": code,
             "charged": error.charged,
         }
-        _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
+        _document({"ok": False, "error": {**facts, "family": error.family, "problems": problems}})
     return code
 
 

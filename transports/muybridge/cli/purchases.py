@@ -329,16 +329,16 @@ def decide(
         raise click.UsageError("give either a KEY with a decision, or --from FILE")
     if len(choices) > 1:
         raise click.UsageError(f"give one of {_CHOICES}")
-    said = {"not_charged": not_charged, "i_may_pay_twice": i_may_pay_twice}
+    consents = {"not_charged": not_charged, "i_may_pay_twice": i_may_pay_twice}
     if batch is not None:
         if cost is not None or (file is None and not choices):
             raise click.UsageError(f"with --batch, give an ITEM and one of {_CHOICES}")
         choice = choices[0] if choices else None
-        decide_items(context, invocation, batch, key, choice, task=adopt, table=file, **said)
+        decide_items(context, invocation, batch, key, choice, task=adopt, table=file, **consents)
         return
     with invocation.spending.open_store() as store:
         if file is not None:
-            after = decisions.decide(store, decisions.read_decisions(file), **said)
+            after = decisions.decide(store, decisions.read_decisions(file), **consents)
             _show_decided(invocation, after)
             return
         assert key is not None  # noqa: S101  checked above
@@ -348,7 +348,7 @@ def decide(
         decision = decisions.Decision(
             key=key, choice=choices[0] if choices else None, task=adopt, cost=_cost(cost)
         )
-        [purchase] = decisions.decide(store, [decision], **said)
+        [purchase] = decisions.decide(store, [decision], **consents)
         for line in _told(purchase, priced=cost is not None):
             say(line)
         if invocation.presentation.json:

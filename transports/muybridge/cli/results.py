@@ -126,15 +126,15 @@ def _check_stdout(presentation: Presentation) -> None:
     """Refuse to write a result to a stdout that is not for it alone."""
     if presentation.json or presentation.sidecar:
         option = "--json" if presentation.json else "--sidecar"
-        said = f"writes the result to stdout, and cannot be combined with {option}"
+        message = f"writes the result to stdout, and cannot be combined with {option}"
     elif sys.stdout.isatty():
-        said = (
+        message = (
             f"writes the result to stdout, which is a terminal. Redirect it, or give -o ./{STDOUT}"
         )
     else:
         check_stdout(f"-o {STDOUT} writes the result")
         return
-    raise click.UsageError(f"-o {STDOUT} {said}. Nothing was sent.")
+    raise click.UsageError(f"-o {STDOUT} {message}. Nothing was sent.")
 
 
 def check_stdout(what: str) -> None:

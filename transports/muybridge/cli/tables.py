@@ -49,8 +49,8 @@ def families(invocation: Invocation) -> None:
     retention, fields, relations, models, ...}]}.
     """
     if invocation.presentation.json:
-        told = [family_record(family) for family in FAMILIES.values()]
-        document({"ok": True, "families": told})
+        records = [family_record(family) for family in FAMILIES.values()]
+        document({"ok": True, "families": records})
         return
     found = table("Family", "Makes", "Sound", "Polled every", "Results are kept", "Models")
     for family in FAMILIES.values():
@@ -87,8 +87,10 @@ def models(invocation: Invocation, name: str | None) -> None:
 
         raise UnknownFamily(unknown_model(str(name), error)) from None
     if invocation.presentation.json:
-        told = [model_record(known, model) for known, models in chosen.families for model in models]
-        document({"ok": True, "models": [*told, *map(text_model_record, chosen.texts)]})
+        records = [
+            model_record(known, model) for known, models in chosen.families for model in models
+        ]
+        document({"ok": True, "models": [*records, *map(text_model_record, chosen.texts)]})
         return
     portraits = [*starmap(_portrait, chosen.families)]
     if chosen.texts:

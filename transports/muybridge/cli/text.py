@@ -236,12 +236,12 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         InvalidRequest: The request has problems; all are listed.
     """
     problems = [
-        problem_of(field, said, found, instead_of_text(found, field))
-        for field, said in (
+        problem_of(field, value, found, instead_of_text(found, field))
+        for field, value in (
             ("contents", prompt),
             ("systemInstruction", settings["system_instruction"] or ""),
         )
-        if (path := file_in(said)) is not None and (found := file_named(said, path)) is not None
+        if (path := file_in(value)) is not None and (found := file_named(value, path)) is not None
     ]
     try:
         GenerateContentRequest.build(model, prompt, **settings)

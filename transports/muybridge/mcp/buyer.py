@@ -145,6 +145,8 @@ class Buyer:
         """
         family, digest = request.family.name, request.digest()
         name = _name(self._setup.tag, family, digest, again)
+        # Of two calls for the same content, the second waits and joins: a person is asked once. The
+        # dictionary is weak, so a lock goes with its last call.
         turn = self._turns.setdefault(name, anyio.Lock())
         async with turn:
             found = await self._bought(name)
@@ -187,10 +189,10 @@ class Buyer:
         if not call.can_ask:
             raise Refusal(_NO_LEAVE)
         question = _question(request, amounts, setup.prices, digest, again)
-        said = await self._consents.ask(call, question, f"{digest} {again}")
-        if isinstance(said, InputRequiredResult):
-            return said
-        if said:
+        answer = await self._consents.ask(call, question, f"{digest} {again}")
+        if isinstance(answer, InputRequiredResult):
+            return answer
+        if answer:
             return None
         return Answer({
             "state": "declined",

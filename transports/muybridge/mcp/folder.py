@@ -86,6 +86,7 @@ class Folder:
             Refusal: Another file has the name.
         """
         path = self.place(name)
+        # A download adds the suffix of what it gets, if the name has another or none.
         for one in (path, *path.parent.glob(f"{path.name}.*")):
             if one.is_file() and media_of_suffix(one.name):
                 if task_in(sidecar_path(one)) == task_id:

@@ -106,6 +106,7 @@ class Texts:
         try:
             question.answer = await run_sync(asking)
         finally:
+            # By now its file has the answer, so `wait` finds one of the two at any moment.
             del self._open[token]
             question.ended.set()
 
@@ -139,7 +140,7 @@ class Texts:
 
     def _record(self, token: str, found: GenerateContentResponse) -> Answer:
         folder = self._setup.folder
-        said = found.candidates[0].text if found.candidates else ""
+        answer = found.candidates[0].text if found.candidates else ""
         files: list[Path] = []
         lost: JsonObject = {}
         try:
@@ -150,7 +151,7 @@ class Texts:
         facts: JsonObject = {
             "done": True,
             "charged": "yes",
-            "answer": said,
+            "answer": answer,
             "about_answer": _MARK,
             "finish_reason": found.finish_reason and readable(found.finish_reason, _SHORT),
             "usage": None if usage is None else attributes(usage, *wire_names(type(usage))),
@@ -180,9 +181,9 @@ def is_text(token: str) -> bool:
 
 def shortened(answer: Answer) -> Answer:
     """Return *answer* with a text that is not too long. The file has all of it."""
-    said = answer.facts.get("answer")
-    if not isinstance(said, str) or len(said) <= _LONGEST:
+    text = answer.facts.get("answer")
+    if not isinstance(text, str) or len(text) <= _LONGEST:
         return answer
     return attrs.evolve(
-        answer, facts={**answer.facts, "answer": said[:_LONGEST], "answer_is_truncated": True}
+        answer, facts={**answer.facts, "answer": text[:_LONGEST], "answer_is_truncated": True}
     )

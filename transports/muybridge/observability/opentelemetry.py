@@ -178,21 +178,21 @@ def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None
     span, found.request = found.request, None
     if span is None:
         return
-    told = facts(event)
-    span.set_attributes(_named(told, _REPLY))
+    values = facts(event)
+    span.set_attributes(_named(values, _REPLY))
     if isinstance(event, ExchangeFailed):
-        _fail(span, str(told["reason"]))
+        _fail(span, str(values["reason"]))
     elif event.status >= _REFUSED:
         _fail(span, str(event.status))
     span.end()
 
 
 def _end_call(event: CallEnded, found: _Open) -> None:
-    span, told = found.call, facts(event)
-    span.set_attributes(_named(told, _CALL_ENDED))
+    span, values = found.call, facts(event)
+    span.set_attributes(_named(values, _CALL_ENDED))
     if event.call.kind in PAID:
-        span.set_attributes(_named(told, _GENERATED))
-    error = told.get("error")
+        span.set_attributes(_named(values, _GENERATED))
+    error = values.get("error")
     if error is not None:
         _note_exception(span, str(error))
         _fail(span, str(error))
@@ -201,19 +201,19 @@ def _end_call(event: CallEnded, found: _Open) -> None:
 
 def _note(event: AnyEvent, found: _Open) -> None:
     """Add *event* to the call's span. A poll that repeats the known status is skipped."""
-    told = facts(event)
-    status = told.pop("status", None)
-    if told.pop("changed", True) is False and status == found.status:
+    values = facts(event)
+    status = values.pop("status", None)
+    if values.pop("changed", True) is False and status == found.status:
         return
     attributes = {
         f"muybridge.{name}": value
-        for name, value in told.items()
+        for name, value in values.items()
         if name != "event" and not name.startswith("call")
     }
     if status is not None:
         found.status = str(status)
         attributes["muybridge.task.status"] = status
-    found.call.add_event(f"muybridge.{told['event']}", attributes)
+    found.call.add_event(f"muybridge.{values['event']}", attributes)
 
 
 def _note_exception(span: Span, kind: str) -> None:
@@ -226,5 +226,5 @@ def _fail(span: Span, kind: str) -> None:
     span.set_status(Status(StatusCode.ERROR))
 
 
-def _named(told: Mapping[str, Fact], names: Mapping[str, str]) -> dict[str, Fact]:
-    return {names[name]: value for name, value in told.items() if name in names}
+def _named(values: Mapping[str, Fact], names: Mapping[str, str]) -> dict[str, Fact]:
+    return {names[name]: value for name, value in values.items() if name in names}

@@ -163,10 +163,10 @@ def uncovered(store: Store, amounts: Amounts, tags: Tags) -> str | None:
         if not any(amounts[measure] != 0 for measure in stored.budget.limits):
             continue
         spent = store.spent(stored.label_of(tag), stored.budget)
-        told = stored.budget.exceeded_by(amounts, spent)
-        if told is None:
+        reason = stored.budget.exceeded_by(amounts, spent)
+        if reason is None:
             return None
-        reasons.append(f"{stored.called(tag)}: {told}")
+        reasons.append(f"{stored.called(tag)}: {reason}")
     return "; ".join(reasons) or "none limits such a request"
 
 

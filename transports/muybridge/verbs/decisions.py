@@ -178,10 +178,10 @@ def decide(
             )
         except NoneDecided as error:
             wrong = error.reasons
-    told = {n: _told(reason, store) for n, reason in wrong.items()}
+    reasons = {n: _told(reason, store) for n, reason in wrong.items()}
     if len(decisions) == 1:
-        raise CannotDecide(f"{told[0]}. Nothing was changed.")
-    raise InvalidDecisions(BatchProblem(places[n], "", text) for n, text in sorted(told.items()))
+        raise CannotDecide(f"{reasons[0]}. Nothing was changed.")
+    raise InvalidDecisions(BatchProblem(places[n], "", text) for n, text in sorted(reasons.items()))
 
 
 def _check_said(decisions: Sequence[Decision], *, not_charged: bool, i_may_pay_twice: bool) -> None:
@@ -236,20 +236,20 @@ def _read(line: Line) -> Decision | None:
     """
     if line.problem:
         raise ValueError(line.problem)
-    key, said, task, cost = (
+    key, word, task, cost = (
         plain(line.cells.get(name, "").strip()) for name in ("key", "decision", "task", "cost")
     )
-    if not (said or task or cost):
+    if not (word or task or cost):
         return None
     if not key:
         raise ValueError("the key is missing")
-    if task and not said:
+    if task and not word:
         raise ValueError(f"a task is given without a decision: write {Choice.ADOPT}, or remove it")
-    if said and said.lower() not in list(Choice):
-        raise ValueError(f"{said!r} is not one of {', '.join(Choice)}")
+    if word and word.lower() not in list(Choice):
+        raise ValueError(f"{word!r} is not one of {', '.join(Choice)}")
     return Decision(
         key=key,
-        choice=Choice(said.lower()) if said else None,
+        choice=Choice(word.lower()) if word else None,
         task=task or None,
         cost=read_cost(cost) if cost else None,
         where=line.where,

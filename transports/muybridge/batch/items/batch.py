@@ -106,8 +106,8 @@ class Batch:
                 "SELECT number, name, service, place FROM muybridge_batch "
                 f"WHERE {column} = :value", value=name,
             )  # fmt: skip
-        for number, told, service, place in found:
-            return cls(store, int(number), str(told), str(service), place)
+        for number, its_name, service, place in found:
+            return cls(store, int(number), str(its_name), str(service), place)
         return None
 
     @classmethod
@@ -205,8 +205,8 @@ class Batch:
         wanted = _OUTLINES if stage is None else _OUTLINES_IN_STAGE
         values = {} if stage is None else {"stage": stage.value}
         while page := self._rows(wanted, last=last, most=_PAGE, **values):
-            for number, told, path, size, *facts in page:
-                yield Outline(number, Stage(told), path, size, repr(facts) if facts else "")
+            for number, its_stage, path, size, *facts in page:
+                yield Outline(number, Stage(its_stage), path, size, repr(facts) if facts else "")
             last = page[-1][0]
 
     def items(self) -> Iterator[Item]:
@@ -435,6 +435,7 @@ class Batch:
             rows = self._rows(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
                 f"AND number > :after ORDER BY {order} LIMIT :most",
+                # Those to be skipped may be the first ones.
                 stage=stage.value, after=after, most=most + len(skipped),
             )  # fmt: skip
             free = [item for item in map(read_item, rows) if item.number not in skipped]
@@ -467,6 +468,8 @@ class Batch:
                     stage=Stage.CLAIMED if item.stage is Stage.QUEUED else item.stage,
                 )
                 for item in map(read_item, found)
+                # Another process may have taken it meanwhile, done something for it, and let go of
+                # it.
                 if item.stage is stages[item.number]
             }
             update_items(turn.rows, {(it.batch, it.number): it for it in taken.values()})

@@ -233,8 +233,7 @@ def find(batch: Batch, item: int | str) -> Entry:
         case []:
             raise CannotDecide(f"there is no item {str(item)!r} in the batch")
         case several:
-            said = f"{len(several)} items are called {str(item)!r}; give the number"
-            raise CannotDecide(said)
+            raise CannotDecide(f"{len(several)} items are called {str(item)!r}; give the number")
 
 
 @contextmanager

@@ -23,12 +23,12 @@ _OF_PURCHASE: Final = {
     "decided_at": "decided_at",
 }
 """What an entry has of its purchase, and what it is called there."""
-_TOLD: Final = (
+_COLUMNS: Final = (
     *(f"item.{name} AS {name}" for name in OF_ITEM),
     *(f"bought.{column} AS bought_{column}" for column in _OF_PURCHASE.values()),
 )
 SELECT_ENTRIES: Final = (
-    f"SELECT {', '.join(_TOLD)} FROM muybridge_item AS item "
+    f"SELECT {', '.join(_COLUMNS)} FROM muybridge_item AS item "
     "LEFT JOIN muybridge_purchases AS bought ON bought.key = item.purchase"
 )
 

@@ -110,6 +110,7 @@ class Record:
                     file.flush()
                     os.fsync(file.fileno())
                 try:
+                    # A link fails where a rename would replace the record of whoever was faster.
                     os.link(new, path)
                 except FileExistsError:
                     return False
@@ -214,6 +215,8 @@ def begin_in_folder(
     begun = _begun(folder, given, items, service, is_own=place is None)
     if Record(place, begun.number, begun.name).write(folder):
         return begun
+    # Another process has begun the batch of this folder at the same moment. In a shared store, ours
+    # has another name and would stay there for ever.
     if begun.is_new and place is not None:
         begun.forget()
     found = find_in_folder(folder, None if place is None else given, patience=patience)

@@ -215,7 +215,9 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
                     raise value
                 name, request, body = _checked(value, folder, own)
             except WrongItem as wrong:
-                problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
+                problems += [
+                    BatchProblem(where, field, message) for field, message in wrong.problems
+                ]
                 continue
             count += 1
             stem = stems.add(name, count)
@@ -245,8 +247,8 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         kind = "it is a binary file, and " if _is_binary(path) else ""
-        said = f"{kind}its name does not end with one of {', '.join(readers)}"
-        yield str(path), WrongItem(("", said))
+        message = f"{kind}its name does not end with one of {', '.join(readers)}"
+        yield str(path), WrongItem(("", message))
         return
     encoding = encoding_of_file(path)
     line = _not_utf8(path) if encoding == UTF_8 else None
@@ -360,7 +362,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
 def _json_cell(name: str, cell: str) -> object:
     value = parsed(cell)
     if isinstance(value, WrongItem):
-        return WrongItem(*((name, said) for _, said in value.problems))
+        return WrongItem(*((name, message) for _, message in value.problems))
     return value
 
 
@@ -425,7 +427,7 @@ def _checked(
     body = request.to_body()
     problems = request.family.out_of_reach(body, own)
     if problems:
-        raise WrongItem(*told_all(problems, request.family, folder))
+        raise WrongItem(*wording_of_all(problems, request.family, folder))
     return name, request, body
 
 
@@ -436,7 +438,7 @@ def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:
     try:
         return fields.name, parse(fields.family, fields.body, extra=fields.extra)
     except InvalidRequest as error:
-        raise WrongItem(*told_all(error.problems, fields.family, folder)) from None
+        raise WrongItem(*wording_of_all(error.problems, fields.family, folder)) from None
 
 
 def read_fields(item: object, folder: Path | None = None) -> ItemFields:
@@ -472,7 +474,7 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "family" not in item:
         close = _closest("family", item)
         yield "family", f"is required; rename {close} to family" if close else "is required"
-    for name, kind, said in (
+    for name, kind, wanted in (
         ("family", str, "a string"),
         ("name", str, "a string"),
         ("unlisted_model", str, "a string"),
@@ -481,7 +483,7 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("body", Mapping, "a JSON object"),
     ):
         if name in item and not isinstance(item[name], kind):
-            yield name, f"{shown(item[name])} is not {said}"
+            yield name, f"{shown(item[name])} is not {wanted}"
     name = item.get("name", "")
     if isinstance(name, str) and (len(name) > _LONGEST_NAME or not name.isprintable()):
         yield "name", f"use at most {_LONGEST_NAME} characters that can be printed"
@@ -501,7 +503,7 @@ def _body(family: Family, item: Mapping[str, Any]) -> Mapping[str, object]:
     given = {name: value for name, value in given.items() if "body" in item or name not in _OWN}
     body, doubled = by_wire(family, given)
     if doubled:
-        raise WrongItem(*map(told, doubled))
+        raise WrongItem(*map(wording_of, doubled))
     if "unlisted_model" in item:
         if "model" in body:
             raise WrongItem(("model", "is given beside unlisted_model; give only one"))
@@ -528,7 +530,7 @@ def _forms(folder: Path | None) -> FileForms:
     return IN_FIELDS if folder is None else IN_ITEMS
 
 
-def told_all(
+def wording_of_all(
     problems: Iterable[Problem], family: Family, folder: Path | None
 ) -> Iterator[tuple[str, str]]:
     """Return the fields of *problems*, and what to do about them in an item.
@@ -538,10 +540,10 @@ def told_all(
         family: The family of its request.
         folder: Where the file with the item is, or None if it comes from Python code.
     """
-    return map(told, with_loading(problems, family, _forms(folder)))
+    return map(wording_of, with_loading(problems, family, _forms(folder)))
 
 
-def told(problem: Problem) -> tuple[str, str]:
+def wording_of(problem: Problem) -> tuple[str, str]:
     """Return the field of *problem*, and what to do about it in an item."""
     own = _closest(problem.field, _OWN) if problem.rule == "unknown_field" else None
     if own is not None:
@@ -591,7 +593,7 @@ def _with_files(
         blamed = {problem.field for problem in wrong}
         others = family.check(found, extra=item.get("extra"), own=any_link).problems
         wrong += [problem for problem in others if problem.field not in blamed]
-        raise WrongItem(*told_all(wrong, family, folder))
+        raise WrongItem(*wording_of_all(wrong, family, folder))
     return found
 
 

@@ -70,14 +70,15 @@ def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
     for entry in batch.entries():
         known += 1
         item = next(found, None)
+        # Read on all the same: the message says how many items there are.
         if item is None:
             continue
         given += 1
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch {batch.name}, which has been begun"
-            said = f"{problem}; {_INSTEAD}"
-            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", said)])
+            message = f"{problem}; {_INSTEAD}"
+            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", message)])
     if given < known:
         problem = f"{batch.name} has {known} items (got {given})"
         raise InvalidBatch([BatchProblem("the batch", "", f"{problem}; {_INSTEAD}")])

@@ -86,6 +86,7 @@ def follow_files(batch: Batch, folder: Path) -> list[Entry]:
     downloaded = batch.outlines(Stage.DOWNLOADED) if back else ()
     taken = {one.path for one in downloaded if one.path in names}
     for entry in back:
+        # Checksums take long: another run may have done something for it meanwhile.
         if batch.entry(entry.number) == entry and entry.path not in taken:
             taken.add(entry.path)
             with suppress(Lost):

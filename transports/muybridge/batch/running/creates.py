@@ -88,6 +88,7 @@ class ItemBooking(Booking):
 
     def _arm(self, lasts: float, item: tuple[int, int] | None = None) -> None:
         super()._arm(lasts, item or (self._batch.number, self._item.number))
+        # Only now: whoever comes next takes a store without this purchase for an older copy.
         self._runner.note(self.key)
 
 

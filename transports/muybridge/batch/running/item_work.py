@@ -120,6 +120,7 @@ class ItemWork:
             if self.item.next_poll_at is not None:
                 work = attrs.evolve(work, next_poll_at=self.item.next_poll_at)
             self.task = work
+        # The task of a completed item has ended. Its download is tracked by the client.
         if self.item.stage is not Stage.COMPLETED:
             self.tracker = track_work(self.listeners, work, None, clock, self._tags)
         return work

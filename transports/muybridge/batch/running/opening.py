@@ -97,8 +97,8 @@ def opened(
             else reading.enter_context(checked_items(source, service.gave_out))
         )
         batch = _open_batch(service, items, folder, settings, given)
-        ended: list[Run] = []
-        stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
+        runs: list[Run] = []
+        stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in runs)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)
         runner = stack.enter_context(Runner(place))
         batch = _settle_service(batch, runner, service, settings)
@@ -106,11 +106,12 @@ def opened(
             batch.add(NewItems(items, after=known), after=known)
         if settings.rate is not None:
             batch.limit_rate(settings.rate)
+        # The items are in the store by now. Their file may be large, and the run long.
         reading.close()
-        gone: list[Entry] = []
+        lost: list[Entry] = []
 
         def prepare() -> None:
-            gone.extend(follow_files(batch, folder))
+            lost.extend(follow_files(batch, folder))
             if settings.local and not runner.has_company:
                 batch.start_over()
 
@@ -123,14 +124,14 @@ def opened(
             settings=settings,
             shares_rate=batch.has_rate,
         )
-        ended.append(run)
+        runs.append(run)
         if batch.store.database.leases:
             batch.store.register(LEASE)
             stack.enter_context(Lease(run, LEASE))
         try:
             with at_work(run, prepare):
                 with suppress(Stopped):  # from a hook, whose error is raised at the end
-                    for entry in gone:
+                    for entry in lost:
                         run.event(entry, What.RETRY, entry.reason or "")
                 yield run
         except Lost as error:

@@ -55,10 +55,13 @@ def read_side_files(batch: Batch, place: Path, *, but: str = "") -> None:
         if dead is None:
             continue
         with dead:
+            # Only to see that it is there: an older copy of the store lacks it.
             if dead.armed is not None:
                 _find(batch, dead.armed, dead.path)
             for path, kept in dead.replies():
                 _record(batch, _find(batch, kept.key, path), kept)
+            # Last: what it has armed and not concluded is ambiguous then, and its responses say
+            # more.
             if dead.owner is not None:
                 batch.store.bury(dead.owner)
         # Its file must not outlast what the store knows of it, not even in a power cut.

@@ -83,8 +83,10 @@ class Settings:
             check_type(name, getattr(self, name), bool, "True or False")
         check_callable("on_event", self.on_event)
         if not is_time(self.download_timeout):
-            said = f"must be a positive number of seconds (got {self.download_timeout!r})"
-            raise ValueError(f"download_timeout {said}")
+            raise ValueError(
+                "download_timeout must be a positive number of seconds (got "
+                f"{self.download_timeout!r})"
+            )
 
 
 @attrs.define(eq=False)
@@ -198,7 +200,7 @@ class Run:
             self.finished += what in _ENDS
             self.failed += what in _FAILURES
             self.ambiguous += what is What.AMBIGUOUS
-            told = BatchEvent(
+            event = BatchEvent(
                 what=what,
                 item=entry.number,
                 name=entry.name,
@@ -211,14 +213,14 @@ class Run:
             )
             try:
                 if self.settings.on_event is not None:
-                    self.settings.on_event(told)
+                    self.settings.on_event(event)
             except BaseException as error:
                 self._fail(error)
                 raise Stopped from error
 
     def postpone(self, entry: Entry | Item, error: ServiceError | PlaceUnusable | str) -> None:
         """Leave *entry* to a later run, because of *error*."""
-        said = error.describe(in_records) if isinstance(error, ServiceError) else str(error)
+        reason = error.describe(in_records) if isinstance(error, ServiceError) else str(error)
         with self.lock:
             self.tried.add(entry.number)
             if isinstance(error, PlaceUnusable):
@@ -227,9 +229,9 @@ class Run:
             if isinstance(error, ServiceError) and concerns_every_request(error):
                 # Every other request would fail the same way.
                 self.creates = False
-                self.stopped = said
+                self.stopped = reason
                 self.over_budget = isinstance(error, OverBudget)
-        self.event(entry, What.POSTPONED, said)
+        self.event(entry, What.POSTPONED, reason)
 
     def miss_amount(self, item: Item, reason: str) -> None:
         """Report at the end that *entry* is not sent, unlike others, and why."""

@@ -401,6 +401,8 @@ class Scheduler(FleetTeam):
         is_kept = reply is None
         if reply is not None:
             with ignoring_errors(OSError):
+                # The store alone may do. Only if that fails too is the response nowhere but in
+                # memory.
                 work.slot.keep(reply)
                 is_kept = True
         outcome = booking.outcome_of(end, self._runtime.now())
@@ -426,6 +428,7 @@ class Scheduler(FleetTeam):
             outcome = booking.without_meaning(end, error)
             work.heard = lambda: outcome
             purchase = await booking.conclude(outcome)
+        # Only now that the store has the outcome.
         work.slot.clear()
         before = self._fleet.paused_until
         try:
@@ -556,10 +559,10 @@ class Scheduler(FleetTeam):
                     return
             placed = await self._runtime.in_thread(partial(work.place, saved))
         except genuine((InvalidAddress, ServiceError, PlaceUnusable, OSError)) as error:
-            step, told = work.not_saved(error)
+            step, failure = work.not_saved(error)
             await self._move(work, step)
             with self._team.lock:
-                self._postpone(work, told)
+                self._postpone(work, failure)
             return
         await self._move(work, work.saved(placed))
         with ignoring_errors(OSError):  # only now: until here, another attempt would need it
@@ -617,6 +620,7 @@ class Scheduler(FleetTeam):
             with self._team.lock:
                 self._run.tried.add(work.item.number)
                 if not self._left and self._items.get(work.item.number) is work:
+                    # It was never this run's to send, so it does not count against the limit.
                     self._run.sent -= work.task is None
                     self._finish(work)
         except BaseException as error:

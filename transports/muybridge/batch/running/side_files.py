@@ -37,6 +37,7 @@ from muybridge_protocol.records.json import RAW_LIMIT, readable
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""
 _REMEMBERED: Final = 20 * 24 * 3600.0
+"""Seconds for which the store must have what a dead runner has armed. Later, it may be pruned."""
 _OWNER_AT: Final = 64
 _PROCESS_AT: Final = 128
 """Where a runner's file says which process it is."""
@@ -99,6 +100,8 @@ class ReplySlot:
         facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
         self._file.seek(0)
         write_all(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
+        # Before it is flushed: a file that may have the response must not be removed, even if that
+        # fails.
         self.is_used = True
         os.fsync(self._file.fileno())
 
@@ -106,6 +109,8 @@ class ReplySlot:
         """Forget the response, whose outcome is in the store."""
         with ignoring_errors(OSError):
             self._file.seek(0)
+            # Not flushed: a response that comes back after a power cut is recorded again, and
+            # changes nothing.
             write_all(self._file, bytes(_HEADER))
             self.is_used = False
 
@@ -170,6 +175,8 @@ class Runner:
     ) -> None:
         for slot in self._slots:
             slot.close()
+        # A runner that has armed something leaves its file, so that the next one checks the store
+        # by it.
         if not (self.leaves_something or self.keeps_replies or self._has_written):
             with ignoring_errors(OSError):
                 self._path.unlink()
@@ -258,12 +265,12 @@ class DeadRunner:
         """
         if self._file is None or time.time() - os.fstat(self._file.fileno()).st_mtime > _REMEMBERED:
             return None
-        return self._told(0, _OWNER_AT)
+        return self._text_at(0, _OWNER_AT)
 
     @property
     def owner(self) -> str | None:
         """What its store has called it, or None if that is not known."""
-        return None if self._file is None else self._told(_OWNER_AT, _PROCESS_AT)
+        return None if self._file is None else self._text_at(_OWNER_AT, _PROCESS_AT)
 
     def replies(self) -> Iterator[tuple[Path, KeptReply]]:
         """Yield its side files that hold responses, and these.
@@ -281,12 +288,12 @@ class DeadRunner:
             if (kept := _read_slot(data)) is not None:
                 yield path, kept
 
-    def _told(self, begin: int, end: int) -> str | None:
+    def _text_at(self, begin: int, end: int) -> str | None:
         assert self._file is not None  # noqa: S101  it has left one
         self._file.seek(begin)
-        told = self._file.read(end - begin).decode("ascii", "replace").strip()
+        text = self._file.read(end - begin).decode("ascii", "replace").strip()
         # After a power cut, a file may have its length without its data.
-        return told if told and told.isprintable() else None
+        return text if text and text.isprintable() else None
 
     def _side_files(self) -> list[Path]:
         return sorted(self._place.glob(f"reply-{self._name}-*"))

@@ -63,6 +63,7 @@ def place(saved: Path, folder: Path, stem: str, leftovers: Container[str]) -> Pl
 
     wanted = folder / f"{stem}{saved.suffix}"
     path, _ = link(saved, wanted, is_ours)
+    # The new name is on the disk before the old one goes, so a power cut leaves at least one.
     sync_folders(folder)
     saved.unlink()
     return Placed(path, size, sha256, avoided="" if path == wanted else wanted.name)

@@ -126,8 +126,8 @@ class S3Store:
             OSError: It cannot be read, or is too large for S3.
         """
         if saved.stat().st_size > _LARGEST:
-            said = "it is too large for one PUT to S3; copy this file, which is kept"
-            raise OSError(errno.EFBIG, said, str(saved))
+            message = "it is too large for one PUT to S3; copy this file, which is kept"
+            raise OSError(errno.EFBIG, message, str(saved))
         with saved.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
@@ -207,20 +207,20 @@ class S3Store:
         except genuine(Exception) as error:
             raise self._told(str(error)) from None
 
-    def _told(self, said: str) -> PlaceUnusable:
-        status, code = _STATUS.search(said), _CODE.search(said)
-        if "/latest/api/token" in said:
+    def _told(self, message: str) -> PlaceUnusable:
+        status, code = _STATUS.search(message), _CODE.search(message)
+        if "/latest/api/token" in message:
             return PlaceUnusable(
                 f"{self._place}: no AWS credentials were found. Set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or give the machine a role."
             )
-        if "BadScheme" in said:
+        if "BadScheme" in message:
             return PlaceUnusable(
                 f"{self._place}: the endpoint is plain http. Use https, or set AWS_ALLOW_HTTP=true "
                 "for a server on a network that you trust."
             )
         if status is None:
-            kind = PlaceAway if "HTTP error" in said else PlaceUnusable
+            kind = PlaceAway if "HTTP error" in message else PlaceUnusable
             problem = "it cannot be reached" if kind is PlaceAway else "it cannot be used"
             return kind(f"{self._place}: {problem}. Check the endpoint and the AWS_ settings.")
         answer = f"the response was {status[1]}" + (f" {code[1]}" if code else "")
@@ -243,6 +243,6 @@ class S3Store:
         try:
             _, host, port = origin_of(os.environ[variable])
         except InvalidAddress as error:
-            said = f"{self._url}: {error} Nothing was sent. Correct {variable}."
-            raise PlaceUnusable(said) from None
+            message = f"{self._url}: {error} Nothing was sent. Correct {variable}."
+            raise PlaceUnusable(message) from None
         return f" at {host}:{port}"

@@ -269,8 +269,8 @@ def _is_ours(path: Path) -> bool:
 
 def _made_from(*parts: str) -> str:
     """Return what the head of a page says about its content, which this package made."""
-    said = "\0".join((*parts, __version__, _template()))
-    return sha256(said.encode("utf-8", "replace")).hexdigest()
+    parts_of_page = "\0".join((*parts, __version__, _template()))
+    return sha256(parts_of_page.encode("utf-8", "replace")).hexdigest()
 
 
 def _is_made_from(path: Path, made_from: str) -> bool:

@@ -52,8 +52,10 @@ def figure(entry: Entry, page: Page) -> str:
         return "\n".join(_figure(entry, page))
     except Exception as error:  # noqa: BLE001  it concerns this item only
         task = "" if entry.task_id is None else f" (task {entry.task_id})"
-        said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
-        failed = f'<p class="reason">{escape(said)}</p>'
+        message = (
+            f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
+        )
+        failed = f'<p class="reason">{escape(message)}</p>'
         return f"{_opening(entry)}<figcaption>{failed}</figcaption></figure>"
 
 
