@@ -216,6 +216,7 @@ class Answer:
             return rounds
         return [
             [(number, attrs.evolve(chunk, last=False)) for number, chunk in chunks]
+            # Rounded up: something arrives before the interruption.
             for chunks in rounds[: -(-len(rounds) // 2)]
         ]
 

@@ -101,6 +101,7 @@ class Messages(TextProtocol):
         ]
         blocks = _streamed_blocks(answer)
         for index, (block, deltas) in enumerate(blocks):
+            # A stream that breaks off does so within its last block.
             ended = answer.interruption is None or index < len(blocks) - 1
             events += _block_events(index, block, deltas, ended=ended)
         if not blocks:

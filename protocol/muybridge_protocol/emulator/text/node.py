@@ -199,6 +199,7 @@ class Node:
         """
         data = decode_base64(text)
         letters = text.rstrip("=")
+        # Padding may be left out, but not be wrong.
         if data is None or len(text) - len(letters) not in (0, -len(letters) % 4):
             raise self.refused("must be base64")
         return data
