@@ -311,7 +311,7 @@ class Fleet(Generic[K]):
         else:
             self._end(member, outcome, None)
 
-    def put_off(self, ticket: int, until: float, now: float) -> None:
+    def postpone(self, ticket: int, until: float, now: float) -> None:
         """End a dispatch whose request was not sent. It is dispatched again, after *until*.
 
         Args:

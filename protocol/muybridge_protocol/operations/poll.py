@@ -259,8 +259,8 @@ class Poll(Operation[Result]):
         """Return how many seconds ago the task was created, or None if that is not known."""
         return None if self.born is None else now - self.born
 
-    def put_off(self, due: float, now: float) -> Self:
-        """Return the operation, which is due, put off until the task may be polled again.
+    def postpone(self, due: float, now: float) -> Self:
+        """Return the operation, which is due, postponed until the task may be polled again.
 
         Args:
             due: When it may be polled, on the driver's clock.

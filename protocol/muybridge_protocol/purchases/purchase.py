@@ -94,8 +94,8 @@ class Purchase:
             that belongs to another purchase; or None.
         candidate: What looks like an id in an ambiguous response, or None.
         reason: Why it is in this state, for people, on one line, or None.
-        reply_status: The status of an ambiguous response, or None.
-        reply: What arrived of its body, or None.
+        response_status: The status of an ambiguous response, or None.
+        response: What arrived of its body, or None.
         decided_at: When a person decided about it, Unix seconds, or None.
     """
 
@@ -120,8 +120,8 @@ class Purchase:
     late: str | None = None
     candidate: str | None = None
     reason: str | None = None
-    reply_status: int | None = None
-    reply: bytes | None = attrs.field(default=None, repr=False)
+    response_status: int | None = None
+    response: bytes | None = attrs.field(default=None, repr=False)
     decided_at: float | None = None
 
     @classmethod
@@ -178,8 +178,8 @@ class Outcome:
         task: The task that it has created, if its id is known.
         candidate: What looks like an id in an ambiguous response, or None.
         reason: Why, for people, on one line, or None.
-        reply_status: The status of an ambiguous response, or None.
-        reply: What arrived of its body, or None.
+        response_status: The status of an ambiguous response, or None.
+        response: What arrived of its body, or None.
         cost: What it has cost, or None if nothing more is known about that.
         leads_to: The stage of its item if it is released: claimed to be retried at once, queued for
             a later run, or refused.
@@ -189,8 +189,8 @@ class Outcome:
     task: Task | None = None
     candidate: str | None = None
     reason: str | None = None
-    reply_status: int | None = None
-    reply: bytes | None = attrs.field(default=None, repr=False)
+    response_status: int | None = None
+    response: bytes | None = attrs.field(default=None, repr=False)
     cost: Decimal | None = None
     leads_to: Stage = Stage.CLAIMED
 
@@ -201,7 +201,7 @@ UNKNOWN_END: Final = Outcome(
     "and charged",
 )
 """The outcome of a POST whose sender is gone."""
-_EVIDENCE: Final = ("candidate", "reason", "reply_status", "reply")
+_EVIDENCE: Final = ("candidate", "reason", "response_status", "response")
 
 
 def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:

@@ -71,7 +71,7 @@ _REQUEST = {
     "template": "url.template",
     "size": "http.request.body.size",
 }
-_REPLY = {
+_RESPONSE = {
     "status": "http.response.status_code",
     "size": "http.response.body.size",
     "chunks": "muybridge.chunks",
@@ -179,7 +179,7 @@ def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None
     if span is None:
         return
     values = facts(event)
-    span.set_attributes(_named(values, _REPLY))
+    span.set_attributes(_named(values, _RESPONSE))
     if isinstance(event, ExchangeFailed):
         _fail(span, str(values["reason"]))
     elif event.status >= _REFUSED:

@@ -79,6 +79,6 @@ def settle(
     # Beyond its deadline, a create that only ever looked for its twin fails as one that was not
     # sent.
     if isinstance(create, Create) and later < create.deadline:
-        fleet.put_off(ticket, later, now)
+        fleet.postpone(ticket, later, now)
     else:
         fleet.fail(ticket, found, now)

@@ -73,8 +73,8 @@ CREATE TABLE muybridge_purchases (
     late text,
     candidate text,
     reason text,
-    reply_status bigint,
-    reply {bytes},
+    response_status bigint,
+    response {bytes},
     decided_at {real}
 )""",
     """

@@ -708,8 +708,8 @@ def read(row: Sequence[Any]) -> Purchase:
     columns["amounts"] = read_amounts(columns["amounts"])
     for name in _LISTS:
         columns[name] = tuple(filter(None, str(columns[name]).split("\n")))
-    reply = columns["reply"]
-    columns["reply"] = None if reply is None else bytes(reply)
+    response = columns["response"]
+    columns["response"] = None if response is None else bytes(response)
     task, token = columns["task"], columns["token"]
     if task is not None and token is not None and str(task).startswith(_SHORTENED):
         columns["task"] = Task.from_token(token).id

@@ -57,8 +57,8 @@ _LONGEST_NUMBER: Final = 19
 """Digits of a number that no item has."""
 _OUTLINE: Final = "SELECT item.number, item.stage, item.path, item.size"
 _OUTLINES: Final = (
-    f"{_OUTLINE}, item.reason, bought.token, bought.candidate, length(bought.reply), item.began, "
-    "item.ended, item.result FROM muybridge_item AS item "
+    f"{_OUTLINE}, item.reason, bought.token, bought.candidate, length(bought.response), "
+    "item.began, item.ended, item.result FROM muybridge_item AS item "
     "LEFT JOIN muybridge_purchases AS bought ON bought.key = item.purchase "
     "WHERE item.batch = :batch AND item.number > :last ORDER BY item.number LIMIT :most"
 )

@@ -17,7 +17,7 @@ from muybridge.batch.items.requests import request_of
 from muybridge.batch.results.places.folder import no_room
 from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.running.run_state import Run, Stopped
-from muybridge.batch.running.side_files import ReplySlot
+from muybridge.batch.running.side_files import ResponseSlot
 from muybridge.batch.storable_values import one_line
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
@@ -72,7 +72,7 @@ class ItemWork:
         run: Run,
         item: Item,
         purchase: Purchase | None,
-        slot: ReplySlot,
+        slot: ResponseSlot,
         listeners: Listeners,
         tags: Tags = NO_TAGS,
     ) -> None:
@@ -83,7 +83,7 @@ class ItemWork:
         """Whether a create of this run was announced."""
         self.task: Task | None = None
         """Its task, once that is known."""
-        self.slot: ReplySlot = slot
+        self.slot: ResponseSlot = slot
         """Where its response is kept until the store has its outcome."""
         self.item: Item = item
         """The item as it is in the store."""
@@ -182,7 +182,7 @@ class ItemWork:
             "owner": None,
         }
 
-    def put_off(self, error: ServiceError) -> Step:
+    def postpone(self, error: ServiceError) -> Step:
         """Return the step of an item that is left to a later run because of *error*."""
         reason = " ".join(filter(None, (error.what(), sentence(error.advice, in_records))))
         facts: dict[str, Any] = {**(self.ended or {}), "reason": reason, "owner": None}
@@ -261,7 +261,7 @@ class ItemWork:
                 failure = DownloadFailed(reason=f"{at}: {broken.strerror or broken}")
             case InvalidAddress() as error:  # from the service
                 failure = DownloadFailed(reason=error.describe(in_facts), advice=error.remedies)
-        return self.put_off(failure), failure
+        return self.postpone(failure), failure
 
     def noticed(self, event: AnyEvent) -> None:
         """Report an event.

@@ -167,7 +167,7 @@ def at_work(run: Run, prepare: Callable[[], None] = lambda: None) -> Generator[N
         run.stopping = True  # for workers that a second signal has left behind
         _leave(run)
     if run.error is not None:
-        if runner.keeps_replies:
+        if runner.keeps_responses:
             run.error.add_note(KEPT)
         if isinstance(run.error, KeyboardInterrupt):
             broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())

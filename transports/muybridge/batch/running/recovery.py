@@ -13,7 +13,7 @@ from muybridge.batch.disk_errors import older_than, unusable
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.requests import request_of
-from muybridge.batch.running.side_files import UNFINISHED, DeadRunner, KeptReply, known_runners
+from muybridge.batch.running.side_files import UNFINISHED, DeadRunner, KeptResponse, known_runners
 from muybridge.files.durable import sync_folders
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Create
@@ -58,7 +58,7 @@ def read_side_files(batch: Batch, place: Path, *, but: str = "") -> None:
             # Only to see that it is there: an older copy of the store lacks it.
             if dead.armed is not None:
                 _find(batch, dead.armed, dead.path)
-            for path, kept in dead.replies():
+            for path, kept in dead.responses():
                 _record(batch, _find(batch, kept.key, path), kept)
             # Last: what it has armed and not concluded is ambiguous then, and its responses say
             # more.
@@ -81,18 +81,18 @@ def _find(batch: Batch, key: str, path: Path) -> Purchase:
         raise older_than(path, batch.store.place) from None
 
 
-def _record(batch: Batch, purchase: Purchase, kept: KeptReply) -> None:
+def _record(batch: Batch, purchase: Purchase, kept: KeptResponse) -> None:
     """Record the outcome of a response, which nobody may have read before."""
     batch.store.conclude(purchase.key, _outcome(batch, purchase, kept))
 
 
-def _outcome(batch: Batch, purchase: Purchase, kept: KeptReply) -> Outcome:
+def _outcome(batch: Batch, purchase: Purchase, kept: KeptResponse) -> Outcome:
     if kept.status == UNFINISHED or purchase.number is None:
         return Outcome(
             state=State.AMBIGUOUS,
             candidate=find_id(kept.body),
             reason=UNKNOWN_END.reason,
-            reply=kept.body,
+            response=kept.body,
         )
     try:
         request = request_of(batch.item(purchase.number))
@@ -109,6 +109,6 @@ def unreadable(status: int | None, body: bytes, error: Exception) -> Outcome:
         state=State.AMBIGUOUS,
         candidate=find_id(body),
         reason=f"its response was kept, but cannot be recorded ({type(error).__name__}: {error})",
-        reply_status=status,
-        reply=body,
+        response_status=status,
+        response=body,
     )

@@ -36,7 +36,7 @@ from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.results.sheet.thumbnails import make_thumbnail, thumbnail_name
 from muybridge.batch.results.sidecars import report_missing, write_sidecar_of
-from muybridge.batch.running.creates import ItemBooking, reply_of
+from muybridge.batch.running.creates import ItemBooking, response_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.batch.running.recovery import recover
@@ -371,7 +371,7 @@ class Scheduler(FleetTeam):
                 return
             if end is TWIN_UNDER_WAY:  # whose name is free again
                 now = self._runtime.now()
-                self._fleet.put_off(sent.ticket, now, now)
+                self._fleet.postpone(sent.ticket, now, now)
                 return
             _, ended = self._take(work, sent, end)
         if ended is not None and ended.error is not None:
@@ -397,24 +397,25 @@ class Scheduler(FleetTeam):
         self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Record the outcome of a create, and let the fleet take it."""
-        reply = reply_of(booking.key, end)
-        is_kept = reply is None
-        if reply is not None:
+        response = response_of(booking.key, end)
+        is_kept = response is None
+        if response is not None:
             with ignoring_errors(OSError):
                 # The store alone may do. Only if that fails too is the response nowhere but in
                 # memory.
-                work.slot.keep(reply)
+                work.slot.keep(response)
                 is_kept = True
         outcome = booking.outcome_of(end, self._runtime.now())
         try:
             purchase = await booking.conclude(outcome)
         except StoreUnusable as error:
-            if reply is not None and not is_kept:
+            if response is not None and not is_kept:
                 # Nothing is left to write to, so the error shows it.
-                found = find_id(reply.body)
+                found = find_id(response.body)
                 task = "" if found is None else f" (task {found})"
                 error.add_note(
-                    f"The response to {label_of_item(work.item)}{task} was: {reply.body[:1000]!r}"
+                    f"The response to {label_of_item(work.item)}{task} was: "
+                    f"{response.body[:1000]!r}"
                 )
             if isinstance(end, BrokenOff):  # only one of the two can be raised
                 note_request(end, sent.request)
@@ -524,7 +525,7 @@ class Scheduler(FleetTeam):
                 with self._team.lock:
                     self._report_end(work, error)
             case ServiceError() as error:
-                await self._move(work, work.put_off(error))
+                await self._move(work, work.postpone(error))
                 with self._team.lock:
                     self._postpone(work, error)
             case source:

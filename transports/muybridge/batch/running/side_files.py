@@ -6,7 +6,7 @@ own. A process that gets another runner's lock knows that it is dead, and may ta
 The file says which process it is, and which purchase it has armed last. It stays until the next
 runner has seen that the store still has that. So an older copy of the store is noticed.
 
-A `ReplySlot` is a file that gets its full size before the first create is sent. A response is in
+A `ResponseSlot` is a file that gets its full size before the first create is sent. A response is in
 it, and on the disk, before anything reads it, until the store has its outcome. If the store cannot
 be written, or the process dies, the next run reads the file. The response names its purchase, so it
 may be read again at any time.
@@ -49,7 +49,7 @@ _SIZE: Final = _HEADER + RAW_LIMIT
 
 
 @attrs.frozen(kw_only=True)
-class KeptReply:
+class KeptResponse:
     """A response in a side file.
 
     Args:
@@ -63,10 +63,10 @@ class KeptReply:
     body: bytes = attrs.field(metadata=ours())
 
 
-_FACTS = View(KeptReply, only=("key", "status"))
+_FACTS = View(KeptResponse, only=("key", "status"))
 
 
-class ReplySlot:
+class ResponseSlot:
     """A side file for one response at a time.
 
     Args:
@@ -90,14 +90,14 @@ class ReplySlot:
                 raise
         self.is_used: bool = False
 
-    def keep(self, reply: KeptReply) -> None:
-        """Keep *reply* durably: it outlasts this process, and a power cut.
+    def keep(self, response: KeptResponse) -> None:
+        """Keep *response* durably: it outlasts this process, and a power cut.
 
         Raises:
             OSError: It cannot be written.
         """
-        body = reply.body[:RAW_LIMIT]
-        facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
+        body = response.body[:RAW_LIMIT]
+        facts = {**unstructure(response, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
         self._file.seek(0)
         write_all(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
         # Before it is flushed: a file that may have the response must not be removed, even if that
@@ -136,7 +136,7 @@ class Runner:
     def __init__(self, place: Path, owner: str = "") -> None:
         self._place = place
         self._owner = owner
-        self._slots: list[ReplySlot] = []
+        self._slots: list[ResponseSlot] = []
         self.name: str = ""
         self._has_written = False
         self.leaves_something = False
@@ -177,13 +177,13 @@ class Runner:
             slot.close()
         # A runner that has armed something leaves its file, so that the next one checks the store
         # by it.
-        if not (self.leaves_something or self.keeps_replies or self._has_written):
+        if not (self.leaves_something or self.keeps_responses or self._has_written):
             with ignoring_errors(OSError):
                 self._path.unlink()
         self._file.close()
 
     @property
-    def keeps_replies(self) -> bool:
+    def keeps_responses(self) -> bool:
         """Whether a side file holds a response, because the store could not take its outcome."""
         return any(slot.is_used for slot in self._slots)
 
@@ -203,9 +203,9 @@ class Runner:
         with ignoring_errors(OSError), self._path.open("r+b", buffering=0) as file:
             write_all(file, key.encode("ascii").ljust(_OWNER_AT))
 
-    def new_slot(self) -> ReplySlot:
+    def new_slot(self) -> ResponseSlot:
         """Return a new side file."""
-        slot = ReplySlot(self._place / f"reply-{self.name}-{len(self._slots)}")
+        slot = ResponseSlot(self._place / f"response-{self.name}-{len(self._slots)}")
         self._slots.append(slot)
         return slot
 
@@ -272,7 +272,7 @@ class DeadRunner:
         """What its store has called it, or None if that is not known."""
         return None if self._file is None else self._text_at(_OWNER_AT, _PROCESS_AT)
 
-    def replies(self) -> Iterator[tuple[Path, KeptReply]]:
+    def responses(self) -> Iterator[tuple[Path, KeptResponse]]:
         """Yield its side files that hold responses, and these.
 
         Raises:
@@ -296,14 +296,14 @@ class DeadRunner:
         return text if text and text.isprintable() else None
 
     def _side_files(self) -> list[Path]:
-        return sorted(self._place.glob(f"reply-{self._name}-*"))
+        return sorted(self._place.glob(f"response-{self._name}-*"))
 
 
 def known_runners(place: Path) -> list[str]:
     """Return the names of all runners that have a file in *place*, alive or dead."""
     found = [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
-    replies = (path.name.removeprefix("reply-") for path in place.glob("reply-*"))
-    return [*{*found, *(name.rpartition("-")[0] for name in replies)}]
+    responses = (path.name.removeprefix("response-") for path in place.glob("response-*"))
+    return [*{*found, *(name.rpartition("-")[0] for name in responses)}]
 
 
 def processes_at_work(place: Path, *, but: str = "") -> list[str]:
@@ -366,13 +366,13 @@ def _create(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "r+b", buffering=0)
 
 
-def _read_slot(data: bytes) -> KeptReply | None:
+def _read_slot(data: bytes) -> KeptResponse | None:
     """Return the response in a side file, or None if there is no whole one."""
     try:
         facts = json.loads(data[:_HEADER])
         body = data[_HEADER : _HEADER + facts["size"]]
         if zlib.crc32(body) != facts["crc"]:
             return None
-        return structure(facts, KeptReply, body=body)
+        return structure(facts, KeptResponse, body=body)
     except (ValueError, LookupError, TypeError):
         return None

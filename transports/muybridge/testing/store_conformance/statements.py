@@ -44,12 +44,12 @@ class Statements(StoreChecks):
         bought = store.arm(ordered)
         again = self._reopened(database).find(bought.key)
         WHOLE.equal(again, bought)
-        reply = bytes(range(256)) * (_LONG // 256)
-        lost = Outcome(state=State.AMBIGUOUS, reason="r" * 2000, candidate="C", reply=reply)
+        response = bytes(range(256)) * (_LONG // 256)
+        lost = Outcome(state=State.AMBIGUOUS, reason="r" * 2000, candidate="C", response=response)
         concluded = store.conclude(bought.key, lost)
         again = self._reopened(database).find(bought.key)
         WHOLE.require(
-            again == concluded, "the same purchase, with its reply of 100,000 bytes", again
+            again == concluded, "the same purchase, with its response of 100,000 bytes", again
         )
 
     def test_the_longest_id_is_kept(self) -> None:
