@@ -96,7 +96,7 @@ _SENTENCE_LIMIT = 2_000
 
 
 def _plain(value: object) -> object:
-    """Return *value* as a JSON value."""
+    """Return *value* as a JSON value: numbers that JSON lacks as null, and all else as text."""
     match value:
         case None | bool() | int() | str():
             return value

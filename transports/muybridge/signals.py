@@ -67,7 +67,7 @@ class HeldInterrupt:
 
     @property
     def seen(self) -> bool:
-        """Whether one arrived."""
+        """Whether one arrived. That is known once the block has ended, to one holder alone."""
         return self.number is not None
 
     def interrupt(self) -> KeyboardInterrupt:

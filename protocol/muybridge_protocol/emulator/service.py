@@ -91,7 +91,7 @@ class Emulator:
         return len(self._tasks)
 
     def task(self, task_id: str) -> EmulatedTask | None:
-        """Return the task with *task_id*, or None."""
+        """Return the task with *task_id*, even if its record is deleted by now, or None."""
         return self._tasks.get(task_id)
 
     def newest(self, most: int) -> tuple[EmulatedTask, ...]:

@@ -542,7 +542,7 @@ class Family:
         return attrs.evolve(problem, accepted=f"{problem.accepted}; {hint}")
 
     def _fields_for_files(self, name: Naming) -> list[str]:
-        """Return the fields that take files."""
+        """Return the fields that take files, as *name* calls them."""
         return [name(field.wire) for field in self.fields if field.takes_files]
 
     def _no_files(self, name: Naming) -> str:

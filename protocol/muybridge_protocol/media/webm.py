@@ -66,7 +66,7 @@ def read_webm(source: Source, draft: Draft) -> None:
 
 
 def _elements(source: Source, offset: int, end: int | None) -> Iterator[_Element]:
-    """Yield the elements from *offset* on."""
+    """Yield the elements from *offset* on. One of unknown length is the last."""
     while end is None or offset < end:
         name, start = _number(source, offset, keep_marker=True)
         length, start = _number(source, start, keep_marker=False)

@@ -287,7 +287,7 @@ class BudgetUse:
 
 
 def written_budget(budget: Budget) -> str:
-    """Return *budget* as JSON."""
+    """Return *budget* as JSON, without the limits that are not set."""
     limits = {measure.value: str(limit) for measure, limit in budget.limits.items()}
     return json.dumps({**limits, "per": budget.per})
 

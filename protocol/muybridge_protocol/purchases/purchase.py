@@ -160,7 +160,7 @@ class Purchase:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it counts as spent."""
+        """Whether it counts as spent. Doubt counts: only what certainly did nothing does not."""
         return self.state is not State.RELEASED
 
     @property
@@ -305,7 +305,7 @@ def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
 
 
 def called(purchase: Purchase) -> str:
-    """Return what messages call *purchase*."""
+    """Return what messages call *purchase*: its key, and the name or the item that people know."""
     name = purchase.once
     if purchase.number is not None:
         batch = next((tag for tag in purchase.tags if tag.startswith("batch=")), "")
@@ -314,7 +314,7 @@ def called(purchase: Purchase) -> str:
 
 
 def _is_of(token: str | None, task: Task) -> bool:
-    """Whether *token* is one of *task*."""
+    """Whether *token* belongs to *task*, whatever else the two say."""
     return token is not None and Task.from_token(token).id == task.id
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 
 class State(StrEnum):
-    """The state of a purchase."""
+    """The state of a purchase. `AFTER_NEWS` and `AFTER_CHOICE` say which may follow."""
 
     ARMED = "armed"
     ACCEPTED = "accepted"
@@ -65,7 +65,7 @@ AFTER_CHOICE: Final[Mapping[State, Mapping[Choice, State]]] = {
 
 
 class Stage(StrEnum):
-    """The stage of an item."""
+    """The stage of an item. `STEPS` and `followed` say which may follow."""
 
     QUEUED = "queued"
     CLAIMED = "claimed"

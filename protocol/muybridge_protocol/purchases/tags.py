@@ -94,7 +94,7 @@ def labels_of(tags: Tags) -> tuple[str, ...]:
 
 
 def tags_in(labels: Iterable[str]) -> Tags:
-    """Return the tags that *labels* are."""
+    """Return the tags that a store keeps as *labels*, by key."""
     parts = (label.partition("=") for label in labels)
     return {key: value for key, _, value in parts}
 

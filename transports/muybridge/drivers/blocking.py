@@ -100,7 +100,7 @@ class BlockingRuntime:
         return work()
 
     def team(self, size: int) -> BlockingTeam:
-        """Return *size* threads."""
+        """Return *size* threads, which start when the team is opened."""
         return BlockingTeam(self.clock, size)
 
 

@@ -136,7 +136,7 @@ class FleetRun:
             warn_caller(reason, PollingTooOften)
 
     def tags_of(self, place: int) -> Tags:
-        """Return the tags of the work at *place*."""
+        """Return the tags of the work at *place*: the client's, unless it replaces them."""
         return self._common if self._tags is None else {**self._common, **self._tags[place]}
 
     def settle(self, ended: Outcome) -> None:

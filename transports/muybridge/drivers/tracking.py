@@ -382,7 +382,7 @@ def new_info(
 
 
 def of_task(info: CallInfo, task: Task) -> CallInfo:
-    """Return *info* with what is known of *task*."""
+    """Return *info* with the id of *task*. What the request has said of family and model stays."""
     model = info.model or task.requested_model or task.model or None
     return attrs.evolve(
         info,

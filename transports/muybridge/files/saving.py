@@ -310,6 +310,8 @@ class PartFile:
             self._opened.close()
             self._file = None
         self._path.replace(path)
+        # The note goes last: as long as the new name is not on the disk, the part may be needed
+        # again.
         sync_folders(path.parent)
         self._remove(self._note_path)
         return path

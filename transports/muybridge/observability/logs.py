@@ -43,7 +43,7 @@ logging.getLogger("muybridge").addHandler(logging.NullHandler())
 
 
 class Log:
-    """Logs events."""
+    """Logs events, each under the logger and at the level that `_place_of` says."""
 
     @property
     def tells_requests(self) -> bool:

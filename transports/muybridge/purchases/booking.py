@@ -324,7 +324,7 @@ class Booking:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome, as it is recorded."""
+        """The outcome as it is recorded: ambiguous as long as an exchange is under way."""
         return judged(self._outcome)
 
     async def record_usage(self, usage: UsageMetadata) -> None:

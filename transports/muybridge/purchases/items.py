@@ -23,17 +23,17 @@ _MOST_VALUES: Final = 500
 
 
 def place_of(item: Item) -> Place:
-    """Return the place of *item*."""
+    """Return where *item* stands: its batch and its number, which identify it in a store."""
     return item.batch, item.number
 
 
 def read_item(row: Sequence[Any]) -> Item:
-    """Return the item in a row."""
+    """Return the item in a row of `SELECT_ITEMS`."""
     return Item(**dict(zip(OF_ITEM, row, strict=True)))
 
 
 def written_item(item: Item) -> dict[str, Any]:
-    """Return the row of *item*."""
+    """Return the row of *item*, with a reason that every database can keep."""
     columns = {name: getattr(item, name) for name in OF_ITEM}
     columns["stage"] = item.stage.value
     if item.reason is not None:
@@ -42,7 +42,7 @@ def written_item(item: Item) -> dict[str, Any]:
 
 
 def insert_items(rows: Rows, items: Iterable[Item]) -> None:
-    """Add items."""
+    """Add items. If one of them exists already, the transaction raises `Conflict`."""
     rows.run_each(
         f"INSERT INTO muybridge_item ({', '.join(OF_ITEM)}) VALUES (:{', :'.join(OF_ITEM)})",
         map(written_item, items),

@@ -147,7 +147,7 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self) -> Generator[PostgresRows]:
-        """Begin to read."""
+        """Begin to read: several statements see the same state."""
         with self._telling(), self._reading.begun(_BEGIN_READING, PATIENCE) as db:
             yield PostgresRows(db, self._texts)
 
@@ -287,7 +287,7 @@ class _Place:
         return self._db
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, once no thread is using it."""
         with self._turns.within(PATIENCE):
             if self._db is not None:
                 self._db.close()

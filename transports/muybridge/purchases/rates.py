@@ -119,7 +119,7 @@ _SHARERS: Final = {
 
 
 def read_rate(rows: Rows, service: str, lock: str = "") -> RequestRate:
-    """Return the rate of a service."""
+    """Return the rate of a service. One that nobody has limited has none."""
     found = rows.run(
         f"SELECT {', '.join(_FACTS)} FROM muybridge_rates WHERE service = :service {lock}",
         service=service,

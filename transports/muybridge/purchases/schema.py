@@ -26,7 +26,7 @@ EVER: Final = -1
 
 
 def listed(states: Iterable[State]) -> str:
-    """Return *states* as SQL."""
+    """Return *states* as SQL, for what follows `IN`, without the parentheses."""
     return ", ".join(f"'{state}'" for state in states)
 
 

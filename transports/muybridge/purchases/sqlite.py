@@ -167,7 +167,7 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self) -> Generator[SqliteRows]:
-        """Begin to read."""
+        """Begin to read. Each statement sees the latest state, and no transaction is begun."""
         with self._telling(), self._opened(self._patience) as db:
             yield SqliteRows(db, self._texts)
 

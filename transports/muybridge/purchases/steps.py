@@ -703,7 +703,7 @@ def indexed(task: str) -> str:
 
 
 def read(row: Sequence[Any]) -> Purchase:
-    """Return the purchase in a row."""
+    """Return the purchase in a row of `SELECT`."""
     columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     columns["amounts"] = read_amounts(columns["amounts"])
     for name in _LISTS:

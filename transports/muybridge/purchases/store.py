@@ -129,7 +129,7 @@ class NewItem:
     amounts: str | None = None
 
     def of(self, batch: int, number: int) -> Item:
-        """Return it as the item *number* of a batch."""
+        """Return it as the item *number* of a batch, which is queued and nobody's."""
         facts = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return Item(**facts, batch=batch, number=number, stage=Stage.QUEUED)
 

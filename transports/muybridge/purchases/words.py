@@ -35,5 +35,5 @@ class Texts:
 
 
 def has_rows(statement: str) -> bool:
-    """Whether a statement is one that has rows."""
+    """Whether a statement returns rows. Ours only do so if they begin with SELECT."""
     return statement.lstrip().startswith("SELECT")

@@ -41,7 +41,7 @@ class VirtualClock:
             self._elapsed += seconds
 
     def monotonic(self) -> float:
-        """Return monotonic seconds."""
+        """Return the seconds since the beginning. Each look takes one tick."""
         self.advance(self._tick)
         return self._elapsed
 

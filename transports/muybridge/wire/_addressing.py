@@ -126,7 +126,7 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
 
 
 def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Return the head of a request as it is sent."""
+    """Return the head of a request as it is sent. Its fields must have been checked."""
     # An API key refuses to be formatted, but can be joined.
     lines = (f"{method} {target} HTTP/1.1", *map(": ".join, fields), "\r\n")
     return "\r\n".join(lines).encode("latin-1")

@@ -254,7 +254,7 @@ class DeadRunner:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The file with its lock, which may be gone."""
         return _lock_path(self._place, self._name)
 
     @property
