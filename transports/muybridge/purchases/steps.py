@@ -221,6 +221,7 @@ class Transaction:
             limited: Which tags are probably limited. It is corrected.
         """
         sums = _Sums(self.rows, part)
+        # In this order, because it is the order of the locks.
         changed = self._change_all(members, sums)
         armed = self._insert_all(members, leases=leases)
         self._move_items(changed, armed, members)

@@ -325,6 +325,8 @@ class Store:
         """
         owner = self.database.owner()
         arming = Arming(
+            # An amount that cannot be added up exactly counts as unknown, so that no sum is ever
+            # wrong.
             order=attrs.evolve(order, amounts=all_countable(order.amounts)),
             key=key or secrets.token_hex(16),
             owner=owner,
@@ -435,6 +437,7 @@ class Store:
 
     @repeating
     def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
+        # Whoever only checks has found mistakes elsewhere, and reports all of them together.
         if not decisions and only_checked:
             raise NoneDecided({})
         if not decisions:
@@ -588,6 +591,8 @@ class Store:
         if self.database.leases:
             with self.transaction() as turn:
                 turn.rows.run(
+                    # One that was buried stays in the table: what it may still try to arm is
+                    # refused by that.
                     "DELETE FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
                     owner=self.database.owner(),
                 )  # fmt: skip
@@ -1157,6 +1162,7 @@ class Store:
         Raises:
             StoreUnusable: It has a newer version, or cannot be written.
         """
+        # Not `self.transaction`, which refuses a store of another version.
         with self.database.transaction() as rows:
             [(version,)] = rows.run("SELECT version FROM muybridge_store {for_update}")
             if version > VERSION:
@@ -1174,6 +1180,7 @@ class Store:
 
     def _commit(self, members: Sequence[Member[Step]]) -> None:
         """Write a list. What is in the way of others is repeated, at last one by one."""
+        # The transaction gets what is left of the patience of whoever has waited longest.
         waited = max(time.monotonic() - one.arrived for one in members)
         for _ in range(_ATTEMPTS):
             with suppress(Conflict):
@@ -1230,6 +1237,7 @@ class Store:
             mark = self._known.mark or self.database.seen()
             turn = Transaction(rows, self.place, self._known.salt, mark)
             yield turn
+        # Only once it is committed: a store whose creation was undone has another salt next time.
         self._known.salt = turn.salt
 
     @contextmanager

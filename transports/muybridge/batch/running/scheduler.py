@@ -219,6 +219,7 @@ class Scheduler(FleetTeam):
                 )
                 self._items[item.number] = work
             await self._about(work, partial(self._begin, work))
+        # As many as were asked for: there may be more.
         if len(taken) >= most:
             self._may_take = True
 
