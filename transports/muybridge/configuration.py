@@ -69,8 +69,9 @@ def read_service(
         check_type("account", account, str, "a string")
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     base = find_address(base_url, BASE_URL_VARIABLE)
-    text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
-    if key is None and base is None and text_found is None and base_url != "":
+    text_base = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
+    # Where nothing is set up, one error names both. A base URL of "" says that text alone is meant.
+    if key is None and base is None and text_base is None and base_url != "":
         raise InvalidAddress(
             "There is no base URL and no API key.",
             Remedy(
@@ -83,7 +84,7 @@ def read_service(
         )
     service = Service(
         base_url=base,
-        text_base_url=text_found,
+        text_base_url=text_base,
         allow_plain_http=allow_plain_http,
         allow_insecure_downloads=allow_insecure_downloads,
     )

@@ -177,6 +177,7 @@ class Together:
     def _judge_length(self, lengths: Sequence[float | None], most: int) -> Judgement:
         measured = [length for length in lengths if length is not None]
         what = f"they last {sum(measured):.6g} s together"
+        # Broken even if the service rounds each of them down, and whatever the others have.
         if sum(map(math.floor, measured)) > most:
             return Judgement(Verdict.BROKEN, what)
         if len(measured) < len(lengths):
@@ -289,6 +290,7 @@ def judge_media(rules: Sequence[MediaRule], media: Sequence[Medium], body: Body)
 
     def order(finding: Finding) -> tuple[int, int]:
         place = (finding.field, finding.index)
+        # A finding about a whole field follows those about its media.
         alone = places.index(place) if place in places else len(places)
         return fields.index(finding.field), alone
 

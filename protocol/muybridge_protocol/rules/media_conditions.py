@@ -147,6 +147,7 @@ class Proportion:
 
     def judge(self, facts: MediaFacts, body: Body) -> Judgement:  # noqa: ARG002  holds for all
         """Return whether a medium with *facts* fulfils it."""
+        # In tenths, so that only whole numbers are compared: 0.4 is no exact float.
         low, high = round(10 * self.low), round(10 * self.high)
         return _by_size(facts, lambda w, h: low * h <= 10 * w <= high * h)
 
@@ -283,6 +284,7 @@ class Megabytes:
 
 def judge_bytes(size: int, megabytes: int, *, fewer: bool = False) -> Judgement:
     """Return whether *size* bytes are at most, or fewer than, so many megabytes of either kind."""
+    # Fewer than so many is at most one byte less.
     size_counted = size + 1 if fewer else size
     if size_counted <= megabytes * MEGABYTE:
         return KEPT

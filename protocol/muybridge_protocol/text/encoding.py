@@ -86,6 +86,7 @@ def encode_mapping(
     fields, refused = with_files(body, chat_block if path == CHAT_PATH else messages_block)
     refused += _blank_questions(body)
     refused += problems_of_messages(body)
+    # A file that is refused is still in the fields, and would be reported twice.
     if not refused:
         problems = [unwritable(name, value) for name, value in fields.items()]
         refused = [problem for problem in problems if problem is not None]
