@@ -251,10 +251,10 @@ class StoredBudget:
             return EVERYTHING
         if not is_key(self.tag):
             return self.tag if self.tag in tags else None
-        found = next((one for one in tags if one.partition("=")[0] == self.tag), None)
-        if found is None:
+        tag = next((one for one in tags if one.partition("=")[0] == self.tag), None)
+        if tag is None:
             raise TagMissing(self.tag)
-        return found
+        return tag
 
     def label_of(self, tag: str) -> str:
         """Return under which label of a sum it counts the purchases with *tag*.

@@ -74,18 +74,18 @@ def read_tags(texts: Iterable[str], where: str = "the tags") -> Tags:
     Raises:
         InvalidTags: Some cannot be used; all problems are listed.
     """
-    found: dict[str, str] = {}
+    tags: dict[str, str] = {}
     problems: list[str] = []
     for text in texts:
         key, is_tag, value = text.partition("=")
         if not is_tag:
             problems.append(_NO_TAG.format(_quoted(text)))
-        elif found.setdefault(key, value) != value:
+        elif tags.setdefault(key, value) != value:
             problems.append(f"the key {_quoted(key)} is given twice")
-    problems += _problems(found, own=False)
+    problems += _problems(tags, own=False)
     if problems:
         raise InvalidTags(list_problems(problems, where))
-    return found
+    return tags
 
 
 def labels_of(tags: Tags) -> tuple[str, ...]:

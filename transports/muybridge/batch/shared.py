@@ -64,11 +64,11 @@ class SharedBatch:
         """
         with ExitStack() as stack:
             store = stack.enter_context(self.open_store())
-            found = Batch.find(store, self.name)
-            if found is None:
+            batch = Batch.find(store, self.name)
+            if batch is None:
                 raise BatchMissing(f"There is no batch {self.name} in {store.place}.")
             stack.pop_all()  # the batch closes it
-        return found
+        return batch
 
     def open_store(self) -> Store:
         """Open the store, as a new owner."""

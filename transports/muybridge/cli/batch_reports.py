@@ -61,9 +61,9 @@ finishes, then the rest.
 """
 
 
-def exit_code_for(found: Mapping[Stage, int]) -> ExitCode:
+def exit_code_for(counts: Mapping[Stage, int]) -> ExitCode:
     """Return the exit code for a batch, given how many items are in each state."""
-    return next((code for code, states, _ in ENDINGS if any(map(found.get, states))), DONE)
+    return next((code for code, states, _ in ENDINGS if any(map(counts.get, states))), DONE)
 
 
 @contextmanager

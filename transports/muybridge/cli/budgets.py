@@ -116,15 +116,15 @@ def remove_budget(invocation: Invocation, *, tag: str) -> None:
 
 def show_budgets(invocation: Invocation, store: Store) -> None:
     """Show the stored budgets, and what is left of them."""
-    found = spending.budgets(store)
+    budgets = spending.budgets(store)
     if invocation.presentation.json:
-        document({"ok": True, "store": store.place, "budgets": [*map(_record, found)]})
+        document({"ok": True, "store": store.place, "budgets": [*map(_record, budgets)]})
         return
-    if not found:
+    if not budgets:
         say(f"no budget is stored in {store.place}; to set one: muybridge budget set --help")
         return
     rows = table("Tag", "Limit", "Spent", "Left", "Counts since (UTC)")
-    for used in found:
+    for used in budgets:
         stored = used.stored
         since = "" if stored.since is None else short_time(stored.since)
         for measure in stored.budget.limits if is_key(stored.tag) else ():

@@ -140,8 +140,8 @@ def require_budget(invocation: Invocation, batch: str | None = None) -> None:
     if batch is not None:
         tags |= OwnTags(batch=batch)
     with invocation.spending.open_store() as store:
-        found = budgets_for(store, tags)
-    if any(stored.budget.limits.keys() - {Measure.CALLS} for stored, _ in found):
+        budgets = budgets_for(store, tags)
+    if any(stored.budget.limits.keys() - {Measure.CALLS} for stored, _ in budgets):
         _use_the_store(invocation)
         return
     raise ConsentRequired(

@@ -274,8 +274,8 @@ def _records(invocation: Invocation) -> dict[str, Any]:
 def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return what programs need of *error*: whether it was charged, and what to do."""
     names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
-    found = {name: getattr(error, name, None) for name in names}
-    facts = {name: value for name, value in found.items() if value not in (None, "")}
+    values = {name: getattr(error, name, None) for name in names}
+    facts = {name: value for name, value in values.items() if value not in (None, "")}
     if isinstance(error, ConsentRequired):
         facts |= _consent(error)
     remedies = [remedy.to_dict() for remedy in error.remedies]
@@ -340,14 +340,14 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
 
 def _accepted(family: str, problem: Problem) -> str:
     """Return what would be accepted; for a wrong type or name, the rules' hints as well."""
-    found = file_text(problem.value) if problem.rule == FILE_TEXT else None
-    if family == TEXT and found is not None:
-        return instead_of_text(found, problem.field)
+    file = file_text(problem.value) if problem.rule == FILE_TEXT else None
+    if family == TEXT and file is not None:
+        return instead_of_text(file, problem.field)
     if family == TEXT:
         return problem.accepted_in(in_command)
     known = FAMILIES[family]
-    if found is not None:
-        return known.instead_of_text(found, IN_COMMAND)
+    if file is not None:
+        return known.instead_of_text(file, IN_COMMAND)
     field = known.field(problem.field)
     accepted = problem.accepted_in(in_command)
     if field is not None and problem.rule == "type":
@@ -360,12 +360,12 @@ def _accepted(family: str, problem: Problem) -> str:
     return accepted
 
 
-def instead_of_text(found: FileText, field: str) -> str:
+def instead_of_text(file: FileText, field: str) -> str:
     """Return what to write in place of a text that is only a file, in the *field* of a question."""
     forms = IN_COMMAND._replace(file=shlex.quote)
     if field == "systemInstruction":  # only PROMPT reads stdin
         forms = forms._replace(text=printed)
-    return instead_of(found, "use --image" if found.path else "use --image PATH", forms)
+    return instead_of(file, "use --image" if file.path else "use --image PATH", forms)
 
 
 def _names_no_file(value: object) -> bool:

@@ -141,9 +141,9 @@ def read_request(
     extra = _read_extra(values.get(EXTRA), problems)
     report = family.check(body, extra=extra, own=any_link)  # the client says it of its service
     unread = {problem.field for problem in wrong_files}
-    found = (problem for problem in report.problems if problem.field not in unread)
+    others = (problem for problem in report.problems if problem.field not in unread)
     if problems or wrong_files or not report.ok:
-        raise InvalidRequest(family.name, (*problems, *wrong_files, *found))
+        raise InvalidRequest(family.name, (*problems, *wrong_files, *others))
     return parse(family, body, extra=extra)
 
 

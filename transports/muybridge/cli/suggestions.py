@@ -74,10 +74,10 @@ def _local_files(
     """Suggest files behind the `@`, which no shell would."""
     folder, slash, start = typed.removeprefix("@").rpartition("/")
     try:
-        found = sorted(Path(f"{folder}{slash}" or ".").iterdir())
+        paths = sorted(Path(f"{folder}{slash}" or ".").iterdir())
     except OSError:
         return []
-    names = (f"{path.name}/" if path.is_dir() else path.name for path in found)
+    names = (f"{path.name}/" if path.is_dir() else path.name for path in paths)
     chosen = (name for name in names if start or not name.startswith("."))
     return _starting(f"@{folder}{slash}{start}", ((f"@{folder}{slash}{n}", "") for n in chosen))
 

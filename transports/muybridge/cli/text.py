@@ -236,12 +236,12 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         InvalidRequest: The request has problems; all are listed.
     """
     problems = [
-        problem_of(field, value, found, instead_of_text(found, field))
+        problem_of(field, value, file, instead_of_text(file, field))
         for field, value in (
             ("contents", prompt),
             ("systemInstruction", settings["system_instruction"] or ""),
         )
-        if (path := file_in(value)) is not None and (found := file_named(value, path)) is not None
+        if (path := file_in(value)) is not None and (file := file_named(value, path)) is not None
     ]
     try:
         GenerateContentRequest.build(model, prompt, **settings)
@@ -345,8 +345,8 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
     if json_wanted:
-        found = {"files": [os.fspath(path) for path in files], "calls": calls}
-        invocation.print_document(**answer_record(answer), **found)
+        lists = {"files": [os.fspath(path) for path in files], "calls": calls}
+        invocation.print_document(**answer_record(answer), **lists)
 
 
 def _counted(answer: GenerateContentResponse) -> str:

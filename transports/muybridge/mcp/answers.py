@@ -164,9 +164,9 @@ def in_tools(remedy: Remedy) -> str:
             return in_all_faces(remedy)
 
 
-def problems_of(found: Iterable[tuple[str, str]]) -> str:
+def problems_of(problems: Iterable[tuple[str, str]]) -> str:
     """Return the problems of a request, with the field of each, as a message."""
-    listed = "; ".join(f"{field}: {message}" if field else message for field, message in found)
+    listed = "; ".join(f"{field}: {message}" if field else message for field, message in problems)
     return f"The request is not valid, and nothing was sent: {listed}"
 
 

@@ -149,9 +149,9 @@ class Buyer:
         # dictionary is weak, so a lock goes with its last call.
         turn = self._turns.setdefault(name, anyio.Lock())
         async with turn:
-            found = await self._bought(name)
-            if found is not None:
-                return await run_sync(self._joined, found, again)
+            purchase = await self._bought(name)
+            if purchase is not None:
+                return await run_sync(self._joined, purchase, again)
             leave = await self._leave(call, request, again, digest)
             if leave is not None:
                 return leave
@@ -162,9 +162,9 @@ class Buyer:
         """Return what was bought under *name*, once nobody is sending it any more."""
         with anyio.move_on_after(_UNDER_WAY):
             while True:
-                found = await run_sync(self._named, name)
-                if found is None or found.state is not State.ARMED:
-                    return found
+                purchase = await run_sync(self._named, name)
+                if purchase is None or purchase.state is not State.ARMED:
+                    return purchase
                 await anyio.sleep(_PAUSE)
         raise Refusal(
             "Another process is still sending this very request, and nothing was sent again. Call "

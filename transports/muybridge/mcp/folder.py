@@ -114,8 +114,8 @@ class Folder:
 
     def resources(self) -> list[Resource]:
         """Return the newest results in the folder."""
-        found = sorted(self._results(), key=lambda path: -path.stat().st_mtime)
-        return [Resource(**self._described(path)) for path in found[:_MOST_LISTED]]
+        paths = sorted(self._results(), key=lambda path: -path.stat().st_mtime)
+        return [Resource(**self._described(path)) for path in paths[:_MOST_LISTED]]
 
     def read(self, uri: str) -> tuple[bytes, str]:
         """Return the content and the type of a result in the folder.
@@ -133,8 +133,8 @@ class Folder:
         return path.read_bytes(), _type_of(path)
 
     def _results(self) -> Iterator[Path]:
-        found = (path for path in self.root.rglob("*") if media_of_suffix(path.name))
-        return (path for path in found if path.is_file())
+        paths = (path for path in self.root.rglob("*") if media_of_suffix(path.name))
+        return (path for path in paths if path.is_file())
 
     def _described(self, path: Path) -> dict[str, Any]:
         return {

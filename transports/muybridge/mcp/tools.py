@@ -104,24 +104,24 @@ class Tools:
 
     async def families(self) -> Answer:
         """List the families and their models."""
-        found = catalogue.select()
+        selection = catalogue.select()
         return Answer({
             "families": [
                 {
                     **attributes(family, "name", "media"),
                     "models": [model.name for model in family.models],
                 }
-                for family, _ in found.families
+                for family, _ in selection.families
             ],
-            "text_models": [model.name for model in found.texts],
+            "text_models": [model.name for model in selection.texts],
         })  # fmt: skip
 
     async def describe(self, *, name: str) -> Answer:
         """Describe one family, or one model of it."""
-        found = catalogue.select(name)
-        if not found.families:
-            return Answer({"text_models": [model.name for model in found.texts]})
-        [(family, models)] = found.families
+        selection = catalogue.select(name)
+        if not selection.families:
+            return Answer({"text_models": [model.name for model in selection.texts]})
+        [(family, models)] = selection.families
         return Answer(_family_record(family, models))
 
     async def estimate(self, *, family: str, fields: JsonObject) -> Answer:
@@ -247,10 +247,10 @@ class Tools:
     def _spent(self) -> Answer:
         setup = self._setup
         key, has_value, value = setup.tag.partition("=")
-        found = spending.spent(setup.store, ("day", "family", "model", key))
+        report = spending.spent(setup.store, ("day", "family", "model", key))
         rows = [
             _spent_record(one)
-            for one in found.groups
+            for one in report.groups
             if one.labels[-1] == (value if has_value else key)
         ]
         return Answer({
@@ -269,13 +269,13 @@ class Tools:
 
     def _undecided(self) -> Answer:
         setup = self._setup
-        found = [one for one in decisions.undecided(setup.store) if setup.tag in one.tags]
+        purchases = [one for one in decisions.undecided(setup.store) if setup.tag in one.tags]
         place = " ".join(store_words(setup.store))
         return Answer({
-            "undecided": [*map(_undecided_record, found[-_MOST_ROWS:])],
+            "undecided": [*map(_undecided_record, purchases[-_MOST_ROWS:])],
             "message": "A person decides about each, with: "
             f"{' '.join(filter(None, ('muybridge decide', place, 'KEY')))}"
-            if found
+            if purchases
             else "There is nothing to decide.",
         })  # fmt: skip
 

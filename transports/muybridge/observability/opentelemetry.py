@@ -126,34 +126,34 @@ class Tracing(Listener):
                 self._open[info.number] = _Open(span)
             return
         with self._guard:
-            found = self._open.get(info.number)
+            spans = self._open.get(info.number)
             if isinstance(event, CallEnded):
                 self._open.pop(info.number, None)
-        if found is None:  # the call began before this listener was added
+        if spans is None:  # the call began before this listener was added
             return
         match event:
             case RequestSent():
-                found.request = self._start_request(event, found.call)
+                spans.request = self._start_request(event, spans.call)
             case ResponseBegan() | DownloadProgress():
                 pass
             case ResponseReceived() | ExchangeFailed():
-                _end_request(event, found)
+                _end_request(event, spans)
             case CallEnded():
-                _end_call(event, found)
+                _end_call(event, spans)
             case _:
-                _note(event, found)
+                _note(event, spans)
 
     def _break_off(self, event: AnyEvent, info: CallInfo, error: str) -> None:
         """End the span that *event* has started, with *error*: no later event will end it."""
         span: Span | None = None
         with self._guard:
             if isinstance(event, CallBegan):
-                found = self._open.pop(info.number, None)
-                span = None if found is None else found.call
+                spans = self._open.pop(info.number, None)
+                span = None if spans is None else spans.call
             elif isinstance(event, RequestSent) and info.number in self._open:
                 # The call's own span ends with `CallEnded`, which still comes.
-                found = self._open[info.number]
-                span, found.request = found.request, None
+                spans = self._open[info.number]
+                span, spans.request = spans.request, None
         if span is None:
             return
         if isinstance(event, CallBegan):
@@ -174,8 +174,8 @@ class Tracing(Listener):
         )
 
 
-def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None:
-    span, found.request = found.request, None
+def _end_request(event: ResponseReceived | ExchangeFailed, spans: _Open) -> None:
+    span, spans.request = spans.request, None
     if span is None:
         return
     values = facts(event)
@@ -187,8 +187,8 @@ def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None
     span.end()
 
 
-def _end_call(event: CallEnded, found: _Open) -> None:
-    span, values = found.call, facts(event)
+def _end_call(event: CallEnded, spans: _Open) -> None:
+    span, values = spans.call, facts(event)
     span.set_attributes(_named(values, _CALL_ENDED))
     if event.call.kind in PAID:
         span.set_attributes(_named(values, _GENERATED))
@@ -199,11 +199,11 @@ def _end_call(event: CallEnded, found: _Open) -> None:
     span.end()
 
 
-def _note(event: AnyEvent, found: _Open) -> None:
+def _note(event: AnyEvent, spans: _Open) -> None:
     """Add *event* to the call's span. A poll that repeats the known status is skipped."""
     values = facts(event)
     status = values.pop("status", None)
-    if values.pop("changed", True) is False and status == found.status:
+    if values.pop("changed", True) is False and status == spans.status:
         return
     attributes = {
         f"muybridge.{name}": value
@@ -211,9 +211,9 @@ def _note(event: AnyEvent, found: _Open) -> None:
         if name != "event" and not name.startswith("call")
     }
     if status is not None:
-        found.status = str(status)
+        spans.status = str(status)
         attributes["muybridge.task.status"] = status
-    found.call.add_event(f"muybridge.{values['event']}", attributes)
+    spans.call.add_event(f"muybridge.{values['event']}", attributes)
 
 
 def _note_exception(span: Span, kind: str) -> None:

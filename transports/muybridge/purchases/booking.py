@@ -155,10 +155,10 @@ class Books:
             OnceTaken: It belongs to another request.
             StoreUnusable: The store cannot be read or written.
         """
-        found = self.store.named(self.account, once)
-        if found is not None and found.digest != digest:
+        purchase = self.store.named(self.account, once)
+        if purchase is not None and purchase.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
-        return found
+        return purchase
 
     def history(self, task: str) -> History | None:
         """Return how long tasks like *task* have taken, or None if the store does not know it."""
@@ -173,8 +173,8 @@ class Books:
         """
         with suppress(StoreUnusable):
             if self.store.database.exists():
-                found = self.store.bought(self.account, task)
-                return None if found is None else tags_in(found.tags)
+                purchase = self.store.bought(self.account, task)
+                return None if purchase is None else tags_in(purchase.tags)
         return None
 
     def close(self) -> None:

@@ -60,13 +60,13 @@ class Duration:
 
 def find_history(rows: Rows, account: str, task: str) -> History | None:
     """Return the history of tasks like *task*, or None if it is of no purchase in the store."""
-    found = rows.run(
+    matches = rows.run(
         "SELECT family, model, amounts FROM muybridge_purchases "
         "WHERE account = :account AND task = :task", account=account, task=task,
     )  # fmt: skip
-    if not found:
+    if not matches:
         return None
-    [(family, model, amounts)] = found
+    [(family, model, amounts)] = matches
     length = read_amounts(str(amounts))[Measure.SECONDS]
     shown = "" if length is None else f"{length.normalize():f}"
     tasks = sha256(json.dumps([account, family, model, shown]).encode()).hexdigest()

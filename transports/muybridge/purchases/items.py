@@ -59,10 +59,10 @@ def parts_of(keys: Iterable[str]) -> Iterator[list[str]]:
 def lock_items(rows: Rows, keys: Iterable[str], places: Iterable[Place]) -> dict[Place, Item]:
     """Return the items that refer to one of the purchases *keys*, and those at *places*, locked."""
     first, *others = [*parts_of(keys)] or [[]]
-    found = _lock_items(rows, first, places)
+    items = _lock_items(rows, first, places)
     for some in others:
-        found |= _lock_items(rows, some, ())
-    return found
+        items |= _lock_items(rows, some, ())
+    return items
 
 
 def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dict[Place, Item]:
@@ -77,11 +77,11 @@ def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dic
         parts.append(f"batch = :batch{n} AND number = :number{n}")
     if not parts:
         return {}
-    found = rows.run(
+    matches = rows.run(
         f"{SELECT_ITEMS} WHERE {' OR '.join(parts)} ORDER BY batch, number {{for_update}}",
         **values,
     )
-    return {(one.batch, one.number): one for one in map(read_item, found)}
+    return {(one.batch, one.number): one for one in map(read_item, matches)}
 
 
 def update_items(rows: Rows, changes: Mapping[Place, Item]) -> None:

@@ -214,8 +214,8 @@ def _settings(how: str, values: Mapping[str, str]) -> bytes:
 
 
 def _setting(db: Connection, name: str) -> str:
-    found = db.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    return "" if found is None else str(found[0])
+    row = db.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    return "" if row is None else str(row[0])
 
 
 def _parts(url: str) -> dict[str, Any]:

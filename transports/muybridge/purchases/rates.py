@@ -120,11 +120,11 @@ _SHARERS: Final = {
 
 def read_rate(rows: Rows, service: str, lock: str = "") -> RequestRate:
     """Return the rate of a service. One that nobody has limited has none."""
-    found = rows.run(
+    matches = rows.run(
         f"SELECT {', '.join(_FACTS)} FROM muybridge_rates WHERE service = :service {lock}",
         service=service,
     )
-    return RequestRate(**dict(zip(_FACTS, found[0], strict=True))) if found else RequestRate()
+    return RequestRate(**dict(zip(_FACTS, matches[0], strict=True))) if matches else RequestRate()
 
 
 def lock_rate(rows: Rows, service: str) -> RequestRate:

@@ -180,14 +180,14 @@ class Transaction:
         self.rows = rows
         self._place = place
         self._items: dict[str, tuple[Place, Item]] = {}
-        found = rows.run(
+        stores = rows.run(
             "SELECT salt, version, pruned_before, {now}, "
             "(SELECT count(*) FROM muybridge_purchases WHERE key = :key) FROM muybridge_store",
             key="" if mark is None else mark.key,
         )
-        if len(found) != 1:
+        if len(stores) != 1:
             raise StoreUnusable(f"{place} is not a store of purchases, or is damaged. {REPAIR}")
-        salt_here, version, pruned, now, has_mark = found[0]
+        salt_here, version, pruned, now, has_mark = stores[0]
         self.salt: str = str(salt_here)
         self.now: float = float(now)
         if version != VERSION:
@@ -345,11 +345,11 @@ class Transaction:
         key = tasks.get((account, task))
         if key is not None and key != purchase.key:
             return find_all(self.rows, {key})[key]
-        found = self.rows.run(
+        others = self.rows.run(
             f"{SELECT} WHERE account = :account AND task = :task AND key <> :key",
             account=account, task=indexed(task), key=purchase.key,
         )  # fmt: skip
-        return read(found[0]) if found else None
+        return read(others[0]) if others else None
 
     def _update(self, before: Purchase, after: Purchase) -> None:
         old, new = written(before), written(after)
@@ -439,11 +439,11 @@ class Transaction:
         """Whether an earlier transaction, of whose end nobody knew, has committed a step."""
         if not one.is_uncertain:
             return False
-        found = find_for_good(self.rows, step.key)
-        if found is not None and found.state is not State.ARMED:
-            one.error = Lost(f"{called(found)} is {found.state}")
-        one.result = found
-        return found is not None
+        purchase = find_for_good(self.rows, step.key)
+        if purchase is not None and purchase.state is not State.ARMED:
+            one.error = Lost(f"{called(purchase)} is {purchase.state}")
+        one.result = purchase
+        return purchase is not None
 
     def _keys(self, keys: Iterable[str]) -> set[str]:
         names = {f"key{n}": key for n, key in enumerate(keys)}
@@ -475,11 +475,11 @@ class Transaction:
         """
         if not leases:
             return
-        found = self.rows.run(
+        owners = self.rows.run(
             "SELECT buried_at, lease_until, {now} FROM muybridge_owners WHERE id = :owner "
             "{for_share}", owner=owner,
         )  # fmt: skip
-        for buried_at, until, now in found:
+        for buried_at, until, now in owners:
             if buried_at is not None or until <= now:
                 raise Lost(f"worker {owner} was declared dead, or its lease has expired")
 
@@ -516,12 +516,12 @@ class Transaction:
         concerned: list[_Concerned] = []
         for one, _, purchase in new:
             try:
-                found = [(it, it.tag_of(purchase.tags)) for it in stored]
+                pairs = [(it, it.tag_of(purchase.tags)) for it in stored]
             except TagMissing as error:
                 self._take_back(one, _lacking(error.key))
                 concerned.append([])
             else:
-                concerned.append([(it, tag) for it, tag in found if tag is not None])
+                concerned.append([(it, tag) for it, tag in pairs if tag is not None])
         limits = {tag for those in concerned for _, tag in those}
         limited.difference_update(tags)
         limited.update(limits)
@@ -571,13 +571,13 @@ class Transaction:
         The keys of those whose cost a person could give are added to *unpriced*.
         """
         first, last = budget.days(self.now) or (EVER, day_of(self.now))
-        found = self.rows.run(
+        matches = self.rows.run(
             # The pattern is JSON exactly as `written_amounts` writes it.
             f"{SELECT} WHERE amounts LIKE :unknown AND state <> 'released' "
             "AND armed_at >= :first AND armed_at < :last ORDER BY armed_at, key",
             unknown=f'%"{measure}": null%', first=first * DAY, last=(last + 1) * DAY,
         )  # fmt: skip
-        for one in map(read, found):
+        for one in map(read, matches):
             if label in one.counted_under:
                 if measure is Measure.COST:
                     unpriced.append(one.key)
@@ -671,11 +671,11 @@ class _Sums:
         for n, (tag, day) in enumerate(wanted):
             values |= {f"tag{n}": tag, f"day{n}": day}
         where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(wanted)))
-        found = self._rows.run(
+        matches = self._rows.run(
             f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
             "ORDER BY tag, day {for_update}", part=self._part, **values,
         )  # fmt: skip
-        return {(str(tag), int(day)): str(sums) for tag, day, sums in found}
+        return {(str(tag), int(day)): str(sums) for tag, day, sums in matches}
 
 
 # Rows
@@ -734,14 +734,14 @@ def written(purchase: Purchase) -> dict[str, Any]:
 
 def find_all(rows: Rows, keys: Iterable[str], lock: str = "") -> dict[str, Purchase]:
     """Return the purchases that exist, by key."""
-    found: dict[str, Purchase] = {}
+    purchases: dict[str, Purchase] = {}
     for some in parts_of(sorted(keys)):
         names = {f"key{n}": key for n, key in enumerate(some)}
         page = rows.run(
             f"{SELECT} WHERE key IN (:{', :'.join(names)}) ORDER BY key {lock}", **names
         )
-        found |= {one.key: one for one in map(read, page)}
-    return found
+        purchases |= {one.key: one for one in map(read, page)}
+    return purchases
 
 
 def find_for_good(rows: Rows, key: str) -> Purchase | None:
@@ -759,13 +759,13 @@ def find_for_good(rows: Rows, key: str) -> Purchase | None:
 
 def named(rows: Rows, account: str, name: str) -> Purchase | None:
     """Return the purchase that has a name to itself, or None."""
-    found = rows.run(
+    matches = rows.run(
         # In the words of the unique index: a partial index is used only if its condition is
         # repeated.
         f"{SELECT} WHERE account = :account AND name = :name AND name IS NOT NULL "
         f"AND state IN ({listed(NAMED)})", account=account, name=name,
     )  # fmt: skip
-    return read(found[0]) if found else None
+    return read(matches[0]) if matches else None
 
 
 def twin(rows: Rows, account: str, name: str) -> Purchase | None:
@@ -777,9 +777,9 @@ def twin(rows: Rows, account: str, name: str) -> Purchase | None:
     if identity is None:
         return None
     if identity.tags is not None:
-        found = named(rows, account, Identity(identity.digest).name)
-        same = None if found is None else Identity.of(identity.digest, found.tags)
-        return found if same == identity else None
+        purchase = named(rows, account, Identity(identity.digest).name)
+        same = None if purchase is None else Identity.of(identity.digest, purchase.tags)
+        return purchase if same == identity else None
     rest = rows.run(
         f"{SELECT} WHERE account = :account AND digest = :digest AND digest IS NOT NULL "
         f"AND state IN ({listed(NAMED)}) AND substr(name, 1, {len(SAME) + 1}) = '{SAME} ' "
@@ -805,11 +805,11 @@ def read_limits(row: Sequence[Any]) -> StoredBudget:
 def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, list[StoredBudget]]:
     """Return the stored budgets of *tags*."""
     names = {f"tag{n}": tag for n, tag in enumerate(tags)}
-    found = rows.run(
+    matches = rows.run(
         f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) ORDER BY tag, period", **names
     )
     limits: dict[str, list[StoredBudget]] = {}
-    for one in map(read_limits, found):
+    for one in map(read_limits, matches):
         limits.setdefault(one.tag, []).append(one)
     return limits
 
@@ -817,22 +817,22 @@ def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, list[StoredBudget]]:
 def limits_on(rows: Rows, tags: Sequence[str]) -> list[StoredBudget]:
     """Return the stored budgets of *tags*, and those of keys, which concern every purchase."""
     names = {f"tag{n}": tag for n, tag in enumerate(tags)}
-    found = rows.run(
+    matches = rows.run(
         # A tag without "=" is a key alone. Each of these concerns every purchase, also one without
         # it.
         f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) OR replace(tag, '=', '') = tag "
         "ORDER BY tag, period", **names,
     )  # fmt: skip
-    return [*map(read_limits, found)]
+    return [*map(read_limits, matches)]
 
 
 def sums_of(rows: Rows, tag: str, first: int, last: int) -> list[str]:
     """Return the sums of some days, as they are written."""
-    found = rows.run(
+    matches = rows.run(
         "SELECT sums FROM muybridge_spent WHERE tag = :tag AND day BETWEEN :first AND :last",
         tag=tag, first=first, last=last,
     )  # fmt: skip
-    return [str(sums) for (sums,) in found]
+    return [str(sums) for (sums,) in matches]
 
 
 # Messages

@@ -475,10 +475,10 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = {} if rows is None else find_all(rows, [key])
-        if key not in found:
+            purchases = {} if rows is None else find_all(rows, [key])
+        if key not in purchases:
             raise LookupError(f"there is no purchase {key}")
-        return found[key]
+        return purchases[key]
 
     def named(self, account: str, name: str) -> Purchase | None:
         """Return the purchase that has a name, or None. One that nobody sends is ambiguous.
@@ -490,13 +490,13 @@ class Store:
         """
         self.record_late()
         with self.reading() as rows:
-            found = None
+            purchase = None
             if rows is not None:
-                found = named(rows, account, name) or twin(rows, account, name)
+                purchase = named(rows, account, name) or twin(rows, account, name)
         # Ends, because a sweep that returns more than 0 has settled something.
-        if found is not None and found.state is State.ARMED and self.sweep():
+        if purchase is not None and purchase.state is State.ARMED and self.sweep():
             return self.named(account, name)
-        return found
+        return purchase
 
     def bought(self, account: str, task: str) -> Purchase | None:
         """Return the purchase that has a task, or None.
@@ -505,11 +505,11 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(
+            matches = [] if rows is None else rows.run(
                 f"{SELECT} WHERE account = :account AND task = :task",
                 account=account, task=indexed(task),
             )  # fmt: skip
-        return read(found[0]) if found else None
+        return read(matches[0]) if matches else None
 
     def purchases(self, *states: State) -> Iterator[Purchase]:
         """Yield the purchases in *states*, or all of them, from the oldest on, a page at a time.
@@ -527,14 +527,14 @@ class Store:
             with self.reading() as rows:
                 if rows is None:
                     return
-                found = rows.run(
+                matches = rows.run(
                     f"{SELECT} WHERE (armed_at > :at OR armed_at = :at AND key > :key) {where} "
                     "ORDER BY armed_at, key LIMIT :most",
                     at=last[0], key=last[1], most=_PAGE, **values,
                 )  # fmt: skip
-            if not found:
+            if not matches:
                 return
-            page = [read(row) for row in found]
+            page = [read(row) for row in matches]
             yield from page
             last = (page[-1].armed_at, page[-1].key)
 
@@ -620,10 +620,10 @@ class Store:
             StoreUnusable: The store cannot be read or written.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(
+            owners = [] if rows is None else rows.run(
                 "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL"
             )  # fmt: skip
-        for (owner,) in found:
+        for (owner,) in owners:
             if self._is_gone(str(owner)):
                 self._free_items_of(str(owner))
 
@@ -726,9 +726,9 @@ class Store:
         """
         with self.transaction() as turn:
             rows = turn.rows
-            found = rows.run("SELECT number FROM muybridge_batch WHERE name = :name", name=name)
-            if found:
-                return int(found[0][0])
+            batches = rows.run("SELECT number FROM muybridge_batch WHERE name = :name", name=name)
+            if batches:
+                return int(batches[0][0])
             if number is None:
                 number = random_number()
             rows.run(
@@ -761,13 +761,13 @@ class Store:
             for stage in stages:
                 # The queue can be very long; this is the order of its index.
                 order = "number" if stage is Stage.QUEUED else "expires IS NULL, expires, number"
-                found = turn.rows.run(
+                matches = turn.rows.run(
                     f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
                     f"ORDER BY {order} LIMIT :most {{skip_locked}}",
                     batch=batch, stage=stage.value, most=most - len(taken),
                 )  # fmt: skip
                 after = Stage.CLAIMED if stage is Stage.QUEUED else stage
-                for item in map(read_item, found):
+                for item in map(read_item, matches):
                     mine = attrs.evolve(item, stage=after, owner=owner)
                     taken[place_of(item)] = mine
             update_items(turn.rows, taken)
@@ -853,11 +853,11 @@ class Store:
         with self.reading() as rows:
             if rows is None:
                 return []
-            found = rows.run(
+            matches = rows.run(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND number > :after ORDER BY number "
                 "LIMIT :most", batch=batch, after=after, most=most,
             )  # fmt: skip
-        return [read_item(row) for row in found]
+        return [read_item(row) for row in matches]
 
     def counts(self, batch: int) -> dict[Stage, int]:
         """Return how many items are in each stage, without empty ones.
@@ -866,11 +866,11 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(
+            totals = [] if rows is None else rows.run(
                 "SELECT stage, count(*) FROM muybridge_item WHERE batch = :batch GROUP BY stage",
                 batch=batch,
             )  # fmt: skip
-        return {Stage(stage): int(count) for stage, count in found}
+        return {Stage(stage): int(count) for stage, count in totals}
 
     def strays(self, batch: int) -> list[Purchase]:
         """Return the purchases of a batch that were paid for, and whose task no item has.
@@ -881,7 +881,7 @@ class Store:
         with self.reading() as rows:
             if rows is None:
                 return []
-            found = rows.run(
+            matches = rows.run(
                 f"{SELECT} WHERE batch = :batch AND (late IS NOT NULL OR task IS NOT NULL "
                 "AND NOT EXISTS (SELECT 1 FROM muybridge_item WHERE purchase = key "
                 "AND muybridge_item.batch = muybridge_purchases.batch "
@@ -889,7 +889,7 @@ class Store:
                 "AND stage NOT IN ('queued', 'refused', 'abandoned'))) ORDER BY key",
                 batch=batch,
             )
-        return [read(row) for row in found]
+        return [read(row) for row in matches]
 
     # Request rates
 
@@ -1012,11 +1012,11 @@ class Store:
             raise LookupError(tag)
         with self.transaction() as turn:
             turn.rows.hold([EVERYTHING if is_key(tag) else tag])
-            found = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
-            if found is None:
+            limits = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
+            if limits is None:
                 raise LookupError(tag)
             _lift(turn.rows, tag, per)
-        return found
+        return limits
 
     def limits(self) -> list[StoredBudget]:
         """Return the stored budgets, by tag and period.
@@ -1025,8 +1025,8 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(f"{SELECT_LIMITS} ORDER BY tag, period")
-        return [*map(read_limits, found)]
+            matches = [] if rows is None else rows.run(f"{SELECT_LIMITS} ORDER BY tag, period")
+        return [*map(read_limits, matches)]
 
     def spent(self, tag: str = EVERYTHING, budget: Budget | None = None) -> Amounts:
         """Return what counts as spent under *tag* in the current period of *budget*.
@@ -1086,12 +1086,12 @@ class Store:
             if key is not None:
                 values |= {"length": len(key) + 1, "begin": f"{key}="}
                 where = "(tag = :tag OR substr(tag, 1, :length) = :begin)"
-            found = rows.run(
+            totals = rows.run(
                 f"SELECT tag, day, sums FROM muybridge_spent WHERE {where} AND day <> {EVER} "
                 f"AND day * {DAY} < (SELECT pruned_before FROM muybridge_store)", **values,
             )  # fmt: skip
         sums: dict[tuple[str, int], list[str]] = {}
-        for name, day, text in found:
+        for name, day, text in totals:
             sums.setdefault((str(name), int(day)), []).append(str(text))
         return {place: read_sums(texts) for place, texts in sums.items()}
 

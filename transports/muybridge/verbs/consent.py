@@ -104,14 +104,14 @@ def consent_to_use(api_key: str) -> Consent:
     """
     if not has_chosen():
         return Consent.ALWAYS
-    found = stored_consent(api_key)
-    if found is None:
+    consent = stored_consent(api_key)
+    if consent is None:
         raise ConsentRequired(
             f"Consent is stored in {_shown()}, but for another account: not for this API key.",
             NOTHING_SENT,
             "Choose for this one, on a terminal: muybridge consent always|ask|budget",
         )
-    return found
+    return consent
 
 
 def store_consent(api_key: str, consent: Consent) -> None:
@@ -176,13 +176,13 @@ def budgets_for(store: Store, tags: Tags) -> list[tuple[StoredBudget, str]]:
     Raises:
         StoreUnusable: It cannot be read.
     """
-    found: list[tuple[StoredBudget, str]] = []
+    budgets: list[tuple[StoredBudget, str]] = []
     for stored in store.limits():
         with suppress(TagMissing):  # the store says so when it records the request
             tag = stored.tag_of(labels_of(tags))
             if tag is not None:
-                found.append((stored, tag))
-    return found
+                budgets.append((stored, tag))
+    return budgets
 
 
 def _read() -> tuple[str, Mapping[str, Consent]]:

@@ -77,8 +77,8 @@ def unpriced(store: Store) -> tuple[Purchase, ...]:
         StoreUnusable: The store cannot be read.
     """
     sweep(store)
-    found = (one for one in store.purchases() if one.is_spent)
-    return tuple(one for one in found if one.amounts[Measure.COST] is None)
+    purchases = (one for one in store.purchases() if one.is_spent)
+    return tuple(one for one in purchases if one.amounts[Measure.COST] is None)
 
 
 def find(store: Store, key: str) -> Purchase:
@@ -110,17 +110,17 @@ def read_decisions(path: str | os.PathLike[str]) -> tuple[Decision, ...]:
         InvalidDecisions: Some lines are wrong; all problems are listed.
         OSError: The file cannot be read.
     """
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     problems: list[BatchProblem] = []
     for line in read_table(Path(path), COLUMNS, {"key"}):
         try:
             if (decision := _read(line)) is not None:
-                found.append(decision)
+                decisions.append(decision)
         except ValueError as error:
             problems.append(BatchProblem(line.where, "", str(error)))
     if problems:
         raise InvalidDecisions(problems)
-    return tuple(found)
+    return tuple(decisions)
 
 
 def read_cost(text: str) -> Decimal:

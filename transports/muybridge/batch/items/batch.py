@@ -102,11 +102,11 @@ class Batch:
         """
         column = "name" if isinstance(name, str) else "number"
         with store.reading() as rows:
-            found = [] if rows is None else rows.run(
+            matches = [] if rows is None else rows.run(
                 "SELECT number, name, service, place FROM muybridge_batch "
                 f"WHERE {column} = :value", value=name,
             )  # fmt: skip
-        for number, its_name, service, place in found:
+        for number, its_name, service, place in matches:
             return cls(store, int(number), str(its_name), str(service), place)
         return None
 
@@ -118,8 +118,8 @@ class Batch:
             StoreUnusable: The store cannot be read.
         """
         with store.reading() as rows:
-            found = [] if rows is None else rows.run("SELECT number FROM muybridge_batch LIMIT 2")
-        return cls.find(store, int(found[0][0])) if len(found) == 1 else None
+            batches = [] if rows is None else rows.run("SELECT number FROM muybridge_batch LIMIT 2")
+        return cls.find(store, int(batches[0][0])) if len(batches) == 1 else None
 
     @classmethod
     def begin(
@@ -222,10 +222,10 @@ class Batch:
         Raises:
             LookupError: There is none.
         """
-        found = self._entries("AND item.number = :number", number=number)
-        if not found:
+        entries = self._entries("AND item.number = :number", number=number)
+        if not entries:
             raise LookupError(f"there is no item {number}")
-        return found[0]
+        return entries[0]
 
     def item(self, number: int) -> Item:
         """Return the item *number* as it is kept.
@@ -233,17 +233,17 @@ class Batch:
         Raises:
             LookupError: There is none.
         """
-        found = self.store.items(self.number, after=number - 1, most=1)
-        if not found or found[0].number != number:
+        items = self.store.items(self.number, after=number - 1, most=1)
+        if not items or items[0].number != number:
             raise LookupError(f"there is no item {number}")
-        return found[0]
+        return items[0]
 
     def called(self, item: str) -> list[Entry]:
         """Return the items with this name, or else the one with this number."""
         if item and (
-            found := self._entries("AND item.name = :item ORDER BY item.number", item=item)
+            entries := self._entries("AND item.name = :item ORDER BY item.number", item=item)
         ):
-            return found
+            return entries
         is_number = item.isascii() and item.isdigit() and len(item) < _LONGEST_NUMBER
         if not is_number or str(int(item)) != item:
             return []
@@ -251,8 +251,8 @@ class Batch:
 
     def counts(self) -> dict[Stage, int]:
         """Return how many items are in each stage, without empty ones."""
-        found = self.store.counts(self.number)
-        return {stage: found[stage] for stage in Stage if stage in found}
+        counts = self.store.counts(self.number)
+        return {stage: counts[stage] for stage in Stage if stage in counts}
 
     def is_recorded(self, path: str, *, besides: int) -> bool:
         """Whether a file *path* is recorded for an item other than *besides*."""
@@ -264,10 +264,10 @@ class Batch:
 
     def owners(self) -> list[str]:
         """Return who owns items of the batch, alive or dead."""
-        found = self._rows(
+        owners = self._rows(
             "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL AND batch = :batch"
         )
-        return [str(owner) for (owner,) in found]
+        return [str(owner) for (owner,) in owners]
 
     def strays(self) -> list[Purchase]:
         """Return the purchases that were paid for, and whose task no item has."""
@@ -275,11 +275,11 @@ class Batch:
 
     def purchases(self, number: int) -> list[Purchase]:
         """Return everything that was bought for an item, in order."""
-        found = self._rows(
+        matches = self._rows(
             f"{SELECT} WHERE batch = :batch AND number = :number ORDER BY armed_at, key",
             number=number,
         )
-        return [*map(read, found)]
+        return [*map(read, matches)]
 
     def tags_of(self, entry: Entry) -> Tags | None:
         """Return the tags of the purchase of an item, or None if the store has none for it."""
@@ -361,12 +361,12 @@ class Batch:
         """
         with self.store.transaction() as turn:
             last = 0
-            while found := turn.rows.run(
+            while matches := turn.rows.run(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND stage = 'queued' AND owner IS NULL "
                 "AND amounts IS NULL AND number > :last ORDER BY number LIMIT :most {for_update}",
                 batch=self.number, last=last, most=_PAGE,
             ):  # fmt: skip
-                items = [*map(read_item, found)]
+                items = [*map(read_item, matches)]
                 update_items(turn.rows, {
                     (one.batch, one.number): attrs.evolve(
                         one, amounts=written_amounts(amounts(one))
@@ -420,10 +420,10 @@ class Batch:
             StoreUnusable: The store cannot be used.
         """
         skipped = set(besides)
-        found = self._free((Stage.COMPLETED, Stage.SUBMITTED), most, 0, skipped)
-        creating = min(creates, most - len(found))
+        unfinished = self._free((Stage.COMPLETED, Stage.SUBMITTED), most, 0, skipped)
+        creating = min(creates, most - len(unfinished))
         queued = self._free((Stage.QUEUED,), creating, after, skipped) if creating > 0 else []
-        return [*self._claim(found), *self._claim_to_create(queued)]
+        return [*self._claim(unfinished), *self._claim_to_create(queued)]
 
     def _free(
         self, stages: Iterable[Stage], most: int, after: int, skipped: set[int]
@@ -455,7 +455,7 @@ class Batch:
         owner = self.owner
         values = {f"number{n}": item.number for n, item in enumerate(items)}
         with self.store.transaction() as turn:
-            found = turn.rows.run(
+            matches = turn.rows.run(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND owner IS NULL "
                 f"AND number IN (:{', :'.join(values)}) ORDER BY number {{skip_locked}}",
                 batch=self.number, **values,
@@ -467,7 +467,7 @@ class Batch:
                     owner=owner,
                     stage=Stage.CLAIMED if item.stage is Stage.QUEUED else item.stage,
                 )
-                for item in map(read_item, found)
+                for item in map(read_item, matches)
                 # Another process may have taken it meanwhile, done something for it, and let go of
                 # it.
                 if item.stage is stages[item.number]
@@ -511,10 +511,10 @@ class Batch:
         return [self.entry(number) for number in sorted(self._ambiguous() - before)]
 
     def _ambiguous(self) -> set[int]:
-        found = self._rows(
+        numbers = self._rows(
             "SELECT number FROM muybridge_item WHERE batch = :batch AND stage = 'ambiguous'"
         )
-        return {int(number) for (number,) in found}
+        return {int(number) for (number,) in numbers}
 
     # The request rate
 

@@ -157,17 +157,17 @@ def retry(out: Place, *items: int | str) -> tuple[Entry, ...]:
     with opened_to_decide(out) as batch:
         named = [find(batch, item) for item in items] or batch.entries(Stage.REFUSED)
         # An item may be given twice, by its name and by its number.
-        found = [*{entry.number: entry for entry in named}.values()]
-        for entry in found:
+        entries = [*{entry.number: entry for entry in named}.values()]
+        for entry in entries:
             if entry.state is not Stage.REFUSED:
                 raise CannotDecide(f"{entry.label} is {entry.state}, and not refused")
-        moves = [(batch.item(entry.number), Stage.QUEUED) for entry in found]
+        moves = [(batch.item(entry.number), Stage.QUEUED) for entry in entries]
         try:
             batch.store.decide_all([], moves=moves)
         except NoneDecided as error:
-            now = batch.entry(found[min(error.reasons)].number)
+            now = batch.entry(entries[min(error.reasons)].number)
             raise CannotDecide(f"{now.label} is {now.state} by now, and not refused") from None
-        return tuple(batch.entry(entry.number) for entry in found)
+        return tuple(batch.entry(entry.number) for entry in entries)
 
 
 def decide_items(

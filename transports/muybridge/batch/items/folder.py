@@ -164,11 +164,11 @@ def find_in_folder(
     with ExitStack() as stack:
         if store is not given:
             stack.enter_context(store)
-        found = Batch.find(store, record.batch)
-        if found is None:
+        batch = Batch.find(store, record.batch)
+        if batch is None:
             raise StoreOutdated(_GONE.format(place=store.place, folder=folder))
         stack.pop_all()  # the batch closes it
-    return found
+    return batch
 
 
 def find_batch(folder: Path, given: Store | None = None) -> Batch:
@@ -179,10 +179,10 @@ def find_batch(folder: Path, given: Store | None = None) -> Batch:
         WrongStore: It is in another store than the given one.
         StoreUnusable: Its store cannot be read, or lacks it.
     """
-    found = find_in_folder(folder, given)
-    if found is None:
+    batch = find_in_folder(folder, given)
+    if batch is None:
         raise BatchMissing(f"There is no batch in {folder}.")
-    return found
+    return batch
 
 
 def begin_in_folder(
@@ -219,9 +219,9 @@ def begin_in_folder(
     # has another name and would stay there for ever.
     if begun.is_new and place is not None:
         begun.forget()
-    found = find_in_folder(folder, None if place is None else given, patience=patience)
-    assert found is not None  # noqa: S101  there is a record
-    return found
+    batch = find_in_folder(folder, None if place is None else given, patience=patience)
+    assert batch is not None  # noqa: S101  there is a record
+    return batch
 
 
 def _begun(

@@ -588,13 +588,13 @@ def _with_files(
 
     allow_inline = item.get("allow_inline") is True
     forms = _forms(folder)
-    found, wrong = with_files(family, body, file_in, forms, allow_inline=allow_inline)
+    fields, wrong = with_files(family, body, file_in, forms, allow_inline=allow_inline)
     if wrong:
         blamed = {problem.field for problem in wrong}
-        others = family.check(found, extra=item.get("extra"), own=any_link).problems
+        others = family.check(fields, extra=item.get("extra"), own=any_link).problems
         wrong += [problem for problem in others if problem.field not in blamed]
         raise WrongItem(*wording_of_all(wrong, family, folder))
-    return found
+    return fields
 
 
 class _Texts:

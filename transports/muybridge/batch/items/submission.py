@@ -66,10 +66,10 @@ def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
         InvalidBatch: They do not.
     """
     known = given = 0
-    found = iter(items)
+    iterator = iter(items)
     for entry in batch.entries():
         known += 1
-        item = next(found, None)
+        item = next(iterator, None)
         # Read on all the same: the message says how many items there are.
         if item is None:
             continue

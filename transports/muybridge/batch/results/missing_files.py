@@ -61,8 +61,8 @@ def is_back(item: Entry | Outline, folder: Path) -> bool:
     if item.state is not Stage.COMPLETED or item.path is None:
         return False
     with ignoring_errors(OSError):
-        found = (folder / item.path).stat()
-        if stat.S_ISREG(found.st_mode) and found.st_size == item.size:
+        status = (folder / item.path).stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size == item.size:
             return True
     return False
 

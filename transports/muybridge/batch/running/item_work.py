@@ -213,8 +213,8 @@ class ItemWork:
         if self.task is None or self._run.settings.local:
             return None
         stem = own_stem(self.task.id)
-        found = (path for path in incoming.glob(f"{stem}.*") if path.stem == stem)
-        return next((path for path in found if path.suffix != ".part"), None)
+        paths = (path for path in incoming.glob(f"{stem}.*") if path.stem == stem)
+        return next((path for path in paths if path.suffix != ".part"), None)
 
     def place(self, saved: Path) -> Stored:
         """Move a downloaded file to its final place. This takes long.

@@ -150,17 +150,17 @@ def at_work(run: Run, prepare: Callable[[], None] = lambda: None) -> Generator[N
     """
     batch, runner = run.batch, run.runner
     try:
-        found = recover(batch, run.place, but=runner.name)
+        entries = recover(batch, run.place, but=runner.name)
         prepare()
         counts = batch.counts()
         run.total = sum(counts.values())
         run.finished = sum(counts.get(stage, 0) for stage in SETTLED)
         run.failed = sum(counts.get(stage, 0) for stage in (Stage.FAILED, Stage.REFUSED))
-        run.ambiguous = max(0, counts.get(Stage.AMBIGUOUS, 0) - len(found))
+        run.ambiguous = max(0, counts.get(Stage.AMBIGUOUS, 0) - len(entries))
         waiting = sum(counts.get(stage, 0) for stage in _OPEN)
         run.workers = min(run.settings.concurrency, waiting)
         with suppress(Stopped):  # from a hook, whose error is raised below
-            for entry in found:
+            for entry in entries:
                 run.event(entry, What.AMBIGUOUS, entry.reason or "")
         yield
     finally:
@@ -205,7 +205,7 @@ def _open_batch(
     """Open the batch in *folder*, or begin it with *items*, and check its service."""
     named = _name_of(service, settings)
     try:
-        found = find_in_folder(folder, given, patience=settings.patience)
+        batch = find_in_folder(folder, given, patience=settings.patience)
     except WrongStore:
         record = Record.read(folder)
         if record is not None and record.store is None:
@@ -213,17 +213,17 @@ def _open_batch(
                 if own.service == LOCAL:  # the service is the reason, and not the store
                     check_service(own, named)
         raise
-    if found is None:
+    if batch is None:
         if items is None:
             raise BatchMissing(f"There is no batch in {folder}.")
-        found = begin_in_folder(
+        batch = begin_in_folder(
             folder, given, NewItems(items), service=named, patience=settings.patience
         )
     elif Record.read(folder) is None:
-        Record(None, found.number, found.name).write(folder)
-    if not _may_move(found, named):
-        check_service(found, named)
-    return found
+        Record(None, batch.number, batch.name).write(folder)
+    if not _may_move(batch, named):
+        check_service(batch, named)
+    return batch
 
 
 def _name_of(service: Service, settings: Settings) -> str:

@@ -170,19 +170,19 @@ class Run:
         creates = min([most, *(limit - used for limit, used in limits if limit is not None)])
         creates = max(0, creates) if self.creates else 0
         besides = self.tried | working
-        found = self.batch.take(most, creates=creates, after=self.queue_at, besides=besides)
-        if self.queue_at and creates and not any(map(_is_new, found)):
+        pairs = self.batch.take(most, creates=creates, after=self.queue_at, besides=besides)
+        if self.queue_at and creates and not any(map(_is_new, pairs)):
             # Items before may have been queued again.
             self.queue_at = 0
-            found += self.batch.take(
-                most - len(found),
+            pairs += self.batch.take(
+                most - len(pairs),
                 creates=creates,
-                besides=besides | {item.number for item, _ in found},
+                besides=besides | {item.number for item, _ in pairs},
             )
-        new = [item.number for item, _ in filter(_is_new, found)]
+        new = [item.number for item, _ in filter(_is_new, pairs)]
         self.sent += len(new)
         self.queue_at = max([self.queue_at, *new])
-        return found
+        return pairs
 
     @property
     def at_limit(self) -> bool:
@@ -253,5 +253,5 @@ class Run:
         self.stopping = True
 
 
-def _is_new(found: tuple[Item, Purchase | None]) -> bool:
-    return found[0].stage in (Stage.QUEUED, Stage.CLAIMED)
+def _is_new(pair: tuple[Item, Purchase | None]) -> bool:
+    return pair[0].stage in (Stage.QUEUED, Stage.CLAIMED)

@@ -334,11 +334,11 @@ class Scheduler(FleetTeam):
         assert name is not None  # noqa: S101  identical requests share it
         assert digest is not None  # noqa: S101  the same
         while True:
-            found = await self._runtime.in_thread(partial(books.named, name, digest))
-            if found is None:
+            purchase = await self._runtime.in_thread(partial(books.named, name, digest))
+            if purchase is None:
                 return False
             try:
-                join = partial(self._run.batch.store.join, work.item, found.key)
+                join = partial(self._run.batch.store.join, work.item, purchase.key)
                 await self._runtime.in_thread(join)
             except Lost:
                 item = await self._runtime.in_thread(
@@ -412,8 +412,8 @@ class Scheduler(FleetTeam):
         except StoreUnusable as error:
             if response is not None and not is_kept:
                 # Nothing is left to write to, so the error shows it.
-                found = find_id(response.body)
-                task = "" if found is None else f" (task {found})"
+                candidate = find_id(response.body)
+                task = "" if candidate is None else f" (task {candidate})"
                 error.add_note(
                     f"The response to {label_of_item(work.item)}{task} was: "
                     f"{response.body[:1000]!r}"

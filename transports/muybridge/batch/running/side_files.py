@@ -301,9 +301,9 @@ class DeadRunner:
 
 def known_runners(place: Path) -> list[str]:
     """Return the names of all runners that have a file in *place*, alive or dead."""
-    found = [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
+    runners = [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
     responses = (path.name.removeprefix("response-") for path in place.glob("response-*"))
-    return [*{*found, *(name.rpartition("-")[0] for name in responses)}]
+    return [*{*runners, *(name.rpartition("-")[0] for name in responses)}]
 
 
 def processes_at_work(place: Path, *, but: str = "") -> list[str]:
@@ -316,7 +316,7 @@ def processes_at_work(place: Path, *, but: str = "") -> list[str]:
     Raises:
         StoreUnusable: The lock of one cannot be opened.
     """
-    found: list[str] = []
+    processes: list[str] = []
     for name in sorted({*known_runners(place)} - {but}):
         file = _open_lock(place, name)
         if file is None:
@@ -325,8 +325,8 @@ def processes_at_work(place: Path, *, but: str = "") -> list[str]:
             if is_locked(file):
                 file.seek(_PROCESS_AT)
                 named = readable(file.read(_LONGEST_PROCESS).decode("utf-8", "replace"))
-                found.append(named or "pid unknown")
-    return found
+                processes.append(named or "pid unknown")
+    return processes
 
 
 def _lock_dead(file: BinaryIO) -> bool:

@@ -171,9 +171,9 @@ class S3Store:
         """
         try:
             with self._telling():
-                found = self._bucket.get(name)
-                its = {str(key): value for key, value in found.attributes.items()}
-                same = found.meta["size"] == size and all(
+                response = self._bucket.get(name)
+                its = {str(key): value for key, value in response.attributes.items()}
+                same = response.meta["size"] == size and all(
                     its.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
                 )
         except PlaceAway:
@@ -194,10 +194,10 @@ class S3Store:
         """Whether the object of this name has this content."""
         with self._telling():
             try:
-                found = self._bucket.get(name)
+                response = self._bucket.get(name)
             except FileNotFoundError:
                 return False
-            return found.meta["size"] == len(data) and bytes(found.bytes()) == data
+            return response.meta["size"] == len(data) and bytes(response.bytes()) == data
 
     @contextmanager
     def _telling(self) -> Generator[None, None, None]:
