@@ -114,8 +114,8 @@ class Lane(Generic[K]):
         """Return whether a create may go: one that has begun, or a new one if there is *room*."""
         if not self.creates:
             return False
-        begun = self.creates[0].operation is not None  # those that have begun are in front
-        return begun or (room and self.in_progress < self.limit)
+        has_begun = self.creates[0].operation is not None  # those that have begun are in front
+        return has_begun or (room and self.in_progress < self.limit)
 
     def take(self, *, room: bool) -> Member[K]:
         """Return the next member. Creates and polls take turns if both may go."""

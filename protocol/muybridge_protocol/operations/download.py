@@ -271,8 +271,8 @@ class Download(Operation[Saved]):
             case Verdict.REFUSED:
                 return self._settle(self._lasting(f"status {head.status}", head.status))
             case Verdict.THROTTLED | Verdict.RETRY:
-                asked = min(retry_after(head) or 0.0, LONGEST_WAIT)
-                return self._retry(f"status {head.status}", now, at_least=asked)
+                pause = min(retry_after(head) or 0.0, LONGEST_WAIT)
+                return self._retry(f"status {head.status}", now, at_least=pause)
             case _:
                 assert_never(verdict)
 

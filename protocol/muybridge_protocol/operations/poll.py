@@ -302,8 +302,8 @@ class Poll(Operation[Result]):
             case Verdict.VIOLATION:
                 return self._settle(self._violation(f"a redirect (status {status})", response))
             case Verdict.RETRY:
-                asked = retry_after(response, now + self.wall_offset)
-                return self._retry(f"status {status}", now, asked=asked)
+                pause = retry_after(response, now + self.wall_offset)
+                return self._retry(f"status {status}", now, pause=pause)
             case _:
                 assert_never(verdict)
 
@@ -413,8 +413,8 @@ class Poll(Operation[Result]):
         reason = f"status {response.status}"
         # A service that answers 429 is not silent.
         answered = attrs.evolve(self, heard=now)
-        asked = retry_after(response, now + self.wall_offset)
-        return answered._again(reason, now, asked=asked, throttled=True)
+        pause = retry_after(response, now + self.wall_offset)
+        return answered._again(reason, now, pause=pause, throttled=True)
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
@@ -422,10 +422,10 @@ class Poll(Operation[Result]):
             return self._settle(self._violation(reason, response))
         return attrs.evolve(self, unreadable=tries)._retry(reason, now)
 
-    def _retry(self, reason: str, now: float, *, asked: float | None = None) -> Self:
-        return self._again(reason, now, asked=asked, throttled=False)
+    def _retry(self, reason: str, now: float, *, pause: float | None = None) -> Self:
+        return self._again(reason, now, pause=pause, throttled=False)
 
-    def _again(self, reason: str, now: float, *, asked: float | None, throttled: bool) -> Self:
+    def _again(self, reason: str, now: float, *, pause: float | None, throttled: bool) -> Self:
         """Retry no sooner than after a response, so that an outage never raises the rate."""
         failures, silent = self.failures + 1, now - self.heard
         if self._is_last_try:
@@ -434,11 +434,11 @@ class Poll(Operation[Result]):
         if self.pacing == UNKNOWN_PACING and not self.once:
             longest = UNANSWERED_PACING.longest
             interval = max(self.interval, UNANSWERED_PACING.shortest)
-        if asked is None:
+        if pause is None:
             spread = interval * (1 + SPREAD * fraction(self.seed + failures))
             delay = max(backoff(self.seed, failures), spread)
         else:
-            delay = max(min(asked, LONGEST_WAIT), interval)
+            delay = max(min(pause, LONGEST_WAIT), interval)
         event: Throttled | ServiceSilent | WillRetry
         if throttled:
             event = Throttled("poll", delay)

@@ -179,10 +179,12 @@ class Orientation:
         wanted = dict(self.sizes).get(str(body.get(self.ratio)), self.default)
         if isinstance(given, str):
             wanted = parse_pixel_size(given) or wanted
-        judged = _by_size(facts, lambda w, h: (w, h) == wanted)
-        if judged.verdict is not Verdict.BROKEN:
-            return judged
-        return attrs.evolve(judged, why=f"{judged.why}, but must have {wanted[0]}x{wanted[1]} px")
+        judgement = _by_size(facts, lambda w, h: (w, h) == wanted)
+        if judgement.verdict is not Verdict.BROKEN:
+            return judgement
+        return attrs.evolve(
+            judgement, why=f"{judgement.why}, but must have {wanted[0]}x{wanted[1]} px"
+        )
 
 
 @attrs.frozen

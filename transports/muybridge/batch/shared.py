@@ -200,8 +200,8 @@ def submit(
         check_service(known, named)
         if not known.is_new:
             count = check_same_items(known, items)
-            kept = _use_of(known)
-            limits = budget or (None if kept is None else kept.budget)
+            use = _use_of(known)
+            limits = budget or (None if use is None else use.budget)
             if limits is not None:
                 _check_amounts(items, limits, prices, known)
             if budget is not None:

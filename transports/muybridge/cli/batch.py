@@ -338,8 +338,8 @@ def _finish(
     state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.presentation.json:
-        written = None if report.sheet is None else str(report.sheet)
-        long_document({**summary_record(code, counts, report.entries), "sheet": written})
+        sheet_path = None if report.sheet is None else str(report.sheet)
+        long_document({**summary_record(code, counts, report.entries), "sheet": sheet_path})
     say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(report.folder)

@@ -382,8 +382,10 @@ def _interruption(error: BaseException, invocation: Invocation) -> tuple[ExitCod
     if local and (course.accepted or course.unanswered or course.answer is not None):
         return INTERRUPTED, "Nothing was charged: the service was a local one."
     if course.task is not None:
-        ended = isinstance(course.result, Result) and course.result.is_terminal
-        state = "has ended; you can query its result" if ended else "continues; you can resume it"
+        has_ended = isinstance(course.result, Result) and course.result.is_terminal
+        state = (
+            "has ended; you can query its result" if has_ended else "continues; you can resume it"
+        )
         return SAFE, f"Task {shown_id(course.task.id)} {state}."
     if course.url is not None:
         return SAFE, "The part that has arrived is kept."

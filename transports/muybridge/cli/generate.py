@@ -128,8 +128,8 @@ def _run_command(family: Family) -> click.Command:
         with invocation.client() as client:
             invocation.note(pays=True)
             timeout = invocation.connection.wait_timeout
-            made = save(invocation, generation.run, client, request, timeout=timeout)
-        print_generation(invocation, made)
+            outcome = save(invocation, generation.run, client, request, timeout=timeout)
+        print_generation(invocation, outcome)
 
     return FamilyCommand(family, "run", parameters, run)
 

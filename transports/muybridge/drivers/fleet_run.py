@@ -139,19 +139,19 @@ class FleetRun:
         """Return the tags of the work at *place*: the client's, unless it replaces them."""
         return self._common if self._tags is None else {**self._common, **self._tags[place]}
 
-    def settle(self, ended: Outcome) -> None:
+    def settle(self, end: Outcome) -> None:
         """Keep an outcome until the loop takes it, and tell the listeners.
 
         Raises:
             BaseException: From a listener.
         """
-        booking = self._booked.pop(ended.key, None)
+        booking = self._booked.pop(end.key, None)
         if booking is not None:
-            booking.explain(ended.outcome)
+            booking.explain(end.outcome)
         # Before the listeners hear of it: one that raises must not take the outcome from the loop.
-        self.settled.append(ended)
-        if ended.key in self._trackers:
-            self._trackers.pop(ended.key).end(ended.outcome)
+        self.settled.append(end)
+        if end.key in self._trackers:
+            self._trackers.pop(end.key).end(end.outcome)
 
     def sending(self, sent: Dispatch[int], now: float, booking: Booking | None = None) -> None:
         """Tell the listeners that a request is about to be sent.

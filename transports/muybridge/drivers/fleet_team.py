@@ -70,7 +70,7 @@ class FleetTeam:
         """Take the *end* of an exchange. Nothing may be awaited before a paid id is safe."""
         raise NotImplementedError
 
-    def _settle(self, ended: FleetOutcome[int]) -> None:
+    def _settle(self, end: FleetOutcome[int]) -> None:
         """Take the end of an operation. The lock is held."""
         raise NotImplementedError
 

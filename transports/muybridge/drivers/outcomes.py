@@ -144,15 +144,15 @@ class AsyncOutcomes(FleetTeam):
             if error is not None:
                 self._leave_note(error)
 
-    def _settle(self, ended: Outcome) -> None:
-        self._run.settle(ended)
+    def _settle(self, end: Outcome) -> None:
+        self._run.settle(end)
         self._team.notify()
 
     def _settle_rest(self) -> None:
         """Settle what has ended since the scheduler stopped."""
-        while (ended := self._fleet.take_outcome()) is not None:
+        while (end := self._fleet.take_outcome()) is not None:
             with ignoring_errors():  # of a listener: the other outcomes matter more
-                self._settle(ended)
+                self._settle(end)
 
     def _put_by(self) -> None:
         """Drop the outcome that was handed out last: the loop is done with it."""

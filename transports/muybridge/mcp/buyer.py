@@ -248,14 +248,14 @@ def _name(tag: str, family: str, digest: str, again: int) -> str:
 
 def _bought_record(task: Task) -> JsonObject:
     state = str(task.status or "submitted")
-    ended = state == Status.FAILED
+    has_failed = state == Status.FAILED
     return {
-        "charged": "perhaps" if ended else "yes",
+        "charged": "perhaps" if has_failed else "yes",
         "task": task.id,
         "token": task.reference,
         "state": state,
         "next": "call generate with the next number in `again`, if the person wants to pay again"
-        if ended
+        if has_failed
         else "call wait with the token",
         **quoted(task.error),
     }

@@ -185,16 +185,16 @@ class Tools:
             wait = partial(
                 generation.wait, self._setup.client, task, timeout=limit, on_update=update
             )
-            made = None
+            outcome = None
             try:
                 with anyio.move_on_after(seconds - passed):  # others may occupy all threads
-                    made = await run_sync(wait, limiter=self._waits)
+                    outcome = await run_sync(wait, limiter=self._waits)
             except WaitTimeout as error:
                 trouble = error.reason
             except (TaskFailed, TaskCancelled) as error:
                 return _ended(error.result)
-            if made is not None and made.result is not None:
-                return _done(task, made.result)
+            if outcome is not None and outcome.result is not None:
+                return _done(task, outcome.result)
 
     async def save(self, *, token: str, name: str = "") -> Answer:
         """Save a task's result in the folder."""
@@ -207,11 +207,11 @@ class Tools:
             if path is None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 folder.root.mkdir(exist_ok=True)
-                made = generation.download(
+                outcome = generation.download(
                     self._setup.client, task, target, timeout=LONGEST_WAIT, sidecar=True
                 )
-                assert made.path is not None  # noqa: S101  the target is a path
-                path = made.path
+                assert outcome.path is not None  # noqa: S101  the target is a path
+                path = outcome.path
             preview = folder.preview(path)
             blocks = () if preview is None else (preview,)
             facts = {

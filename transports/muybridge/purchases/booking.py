@@ -274,8 +274,8 @@ class Booking:
 
         Where many machines share the store, others believe it gone after a while.
         """
-        passed = seconds_awake_or_asleep() - self._armed_at
-        return paused(passed) if passed > self._books.store.send_within else None
+        seconds = seconds_awake_or_asleep() - self._armed_at
+        return paused(seconds) if seconds > self._books.store.send_within else None
 
     def take(self, operation: Operation[Any]) -> None:
         """Take the operation after an exchange."""

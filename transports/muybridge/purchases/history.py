@@ -76,16 +76,16 @@ def find_history(rows: Rows, account: str, task: str) -> History | None:
 
 def keep(rows: Rows, durations: Iterable[Duration]) -> None:
     """Write *durations*, each in a place of its history: the next free one, or any."""
-    taken: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     chosen: list[tuple[str, int, float]] = []
     for one in durations:
-        if one.tasks not in taken:
+        if one.tasks not in numbers:
             [(count,)] = rows.run(
                 "SELECT count(*) FROM muybridge_durations WHERE tasks = :tasks", tasks=one.tasks
             )
-            taken[one.tasks] = int(count)
-        place = taken[one.tasks] if taken[one.tasks] < PLACES else secrets.randbelow(PLACES)
-        taken[one.tasks] += 1
+            numbers[one.tasks] = int(count)
+        place = numbers[one.tasks] if numbers[one.tasks] < PLACES else secrets.randbelow(PLACES)
+        numbers[one.tasks] += 1
         chosen.append((one.tasks, place, one.seconds))
     # In one order, so that no transaction waits for another that waits for it.
     for tasks, place, seconds in sorted(chosen):

@@ -97,8 +97,10 @@ def connect(url: str, ends: float = math.inf, *, after: Silent | None = None) ->
             # Each host has as long; libpq gives none less than 2 seconds, and 0 means for ever.
             hosts = str(parts.get("host", "")).count(",") + 1
             left = max(2, int((ends - time.monotonic()) / hosts))
-            asked = str(parts["connect_timeout"])
-            parts["connect_timeout"] = min(left, int(asked) or left) if asked.isdigit() else left
+            seconds = str(parts["connect_timeout"])
+            parts["connect_timeout"] = (
+                min(left, int(seconds) or left) if seconds.isdigit() else left
+            )
         db = Connection.connect(make_conninfo(**parts), autocommit=True, prepare_threshold=None)
     db.ends = ends
     try:

@@ -682,13 +682,13 @@ class Store:
             StoreUnusable: The store cannot be read or written.
         """
         self.record_late()
-        ended = "sending_until <= {now} AND" if self.database.leases else ""
+        condition = "sending_until <= {now} AND" if self.database.leases else ""
         with self.reading() as rows:
             if rows is None:
                 return 0
             armed = rows.run(
                 "SELECT key, owner FROM muybridge_purchases "
-                f"WHERE {ended} state = 'armed' AND {OPEN}"
+                f"WHERE {condition} state = 'armed' AND {OPEN}"
             )
         left = [str(key) for key, owner in armed if self._is_gone(str(owner))]
         if left:  # who only looks writes nothing
@@ -756,7 +756,7 @@ class Store:
             StoreUnusable: The store cannot be used.
         """
         owner = self.database.owner()
-        taken: dict[Place, Item] = {}
+        items: dict[Place, Item] = {}
         with self.transaction() as turn:
             for stage in stages:
                 # The queue can be very long; this is the order of its index.
@@ -764,19 +764,19 @@ class Store:
                 matches = turn.rows.run(
                     f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
                     f"ORDER BY {order} LIMIT :most {{skip_locked}}",
-                    batch=batch, stage=stage.value, most=most - len(taken),
+                    batch=batch, stage=stage.value, most=most - len(items),
                 )  # fmt: skip
                 after = Stage.CLAIMED if stage is Stage.QUEUED else stage
                 for item in map(read_item, matches):
                     mine = attrs.evolve(item, stage=after, owner=owner)
-                    taken[place_of(item)] = mine
-            update_items(turn.rows, taken)
+                    items[place_of(item)] = mine
+            update_items(turn.rows, items)
             # Owners are locked after items, as everywhere. If this one was buried, all of it is
             # undone.
             turn.check_alive(owner, leases=self.database.leases)
-            keys = {item.purchase for item in taken.values() if item.purchase is not None}
+            keys = {item.purchase for item in items.values() if item.purchase is not None}
             bought = find_all(turn.rows, keys)
-        return [(item, bought.get(str(item.purchase))) for item in taken.values()]
+        return [(item, bought.get(str(item.purchase))) for item in items.values()]
 
     def move(self, item: Item, after: Stage, **facts: Any) -> Item:
         """Take a step of an item of this process's that concerns no purchase.
@@ -840,9 +840,9 @@ class Store:
             if bought is None or not bought.holds_name:
                 raise Lost(f"purchase {key} holds no name any more")
             waiting = attrs.evolve(known, stage=Stage.JOINED, purchase=key, owner=None)
-            joined = followed(waiting, bought)
-            update_items(turn.rows, {place: joined})
-        return joined
+            follower = followed(waiting, bought)
+            update_items(turn.rows, {place: follower})
+        return follower
 
     def items(self, batch: int, *, after: int = 0, most: int = _PAGE) -> list[Item]:
         """Return a page of items, by number.

@@ -165,39 +165,39 @@ class _Maker:
         others = schema.get("additionalProperties", True)
         fewest = _count(schema, "minProperties", 0)
         most = _count(schema, "maxProperties", _MOST_ELEMENTS)
-        made: JsonObject = {}
+        record: JsonObject = {}
         for key in as_array(schema.get("required")):
-            made[str(key)] = self.make(properties.get(str(key), others), str(key), inside)
+            record[str(key)] = self.make(properties.get(str(key), others), str(key), inside)
         for key in properties:
-            if key not in made and len(made) < most:
+            if key not in record and len(record) < most:
                 with suppress(NoValue):
-                    made[key] = self.make(properties[key], key, inside)
-        for number in range(1, 1 + min(fewest - len(made), _MOST_ELEMENTS)):
-            made[f"key{number}"] = self.make(others, f"key{number}", inside)
+                    record[key] = self.make(properties[key], key, inside)
+        for number in range(1, 1 + min(fewest - len(record), _MOST_ELEMENTS)):
+            record[f"key{number}"] = self.make(others, f"key{number}", inside)
         named = schema.keys() & {"propertyNames", "patternProperties"}
-        if named and made:
+        if named and record:
             raise NoValue(f"{name}: the local service does not understand {min(named)}")
-        if not fewest <= len(made) <= most:
+        if not fewest <= len(record) <= most:
             raise NoValue(f"{name}: the number of properties cannot be met")
-        return {key: made[key] for key in [*properties, *made] if key in made}
+        return {key: record[key] for key in [*properties, *record] if key in record}
 
     def _list(self, schema: JsonObject, name: str, inside: frozenset[str]) -> list[Any]:
         fewest, most = _count(schema, "minItems", 0), _count(schema, "maxItems", _MOST_ELEMENTS)
         if fewest > min(most, _MOST_ELEMENTS):
             raise NoValue(f"{name}: the number of elements cannot be met")
         firsts = as_array(schema.get("prefixItems"))
-        made: list[Any] = []
+        items: list[Any] = []
         try:
             for at in range(min(max(fewest, len(firsts), 1), most)):
                 one = firsts[at] if at < len(firsts) else schema.get("items", True)
-                made.append(self.make(one, name, inside, at))
+                items.append(self.make(one, name, inside, at))
         except NoValue:
-            if len(made) < fewest:
+            if len(items) < fewest:
                 raise
         unique = schema.get("uniqueItems") is True
-        if unique and any(value in made[:at] for at, value in enumerate(made)):
+        if unique and any(value in items[:at] for at, value in enumerate(items)):
             raise NoValue(f"{name}: there are too few different elements")
-        return made
+        return items
 
 
 def _read(given: object, name: str) -> JsonObject:

@@ -138,10 +138,10 @@ class Batch:
         """
         mine = random_number()
         number = store.begin_batch(name, items, service=service, place=place, number=mine)
-        begun = cls.find(store, number)
-        if begun is None:
+        batch = cls.find(store, number)
+        if batch is None:
             raise StoreUnusable(f"{store.place} was replaced while a batch was begun.")
-        return attrs.evolve(begun, is_new=number == mine)
+        return attrs.evolve(batch, is_new=number == mine)
 
     @repeating
     def forget(self) -> None:
@@ -428,7 +428,7 @@ class Batch:
     def _free(
         self, stages: Iterable[Stage], most: int, after: int, skipped: set[int]
     ) -> list[Item]:
-        taken: list[Item] = []
+        items: list[Item] = []
         for stage in stages:
             # The queue can be very long; this is the order of its index.
             order = "number" if stage is Stage.QUEUED else "expires IS NULL, expires, number"
@@ -439,8 +439,8 @@ class Batch:
                 stage=stage.value, after=after, most=most + len(skipped),
             )  # fmt: skip
             free = [item for item in map(read_item, rows) if item.number not in skipped]
-            taken += free[: most - len(taken)]
-        return taken
+            items += free[: most - len(items)]
+        return items
 
     def _claim_to_create(self, items: list[Item]) -> list[tuple[Item, Purchase | None]]:
         if self.store.database.leases:
@@ -461,7 +461,7 @@ class Batch:
                 batch=self.number, **values,
             )  # fmt: skip
             stages = {item.number: item.stage for item in items}
-            taken = {
+            claims = {
                 item.number: attrs.evolve(
                     item,
                     owner=owner,
@@ -472,11 +472,11 @@ class Batch:
                 # it.
                 if item.stage is stages[item.number]
             }
-            update_items(turn.rows, {(it.batch, it.number): it for it in taken.values()})
+            update_items(turn.rows, {(it.batch, it.number): it for it in claims.values()})
             turn.check_alive(owner, leases=self.store.database.leases)
-            keys = {item.purchase for item in taken.values() if item.purchase is not None}
+            keys = {item.purchase for item in claims.values() if item.purchase is not None}
             bought = find_all(turn.rows, keys)
-        mine = (taken[item.number] for item in items if item.number in taken)
+        mine = (claims[item.number] for item in items if item.number in claims)
         return [(item, bought.get(str(item.purchase))) for item in mine]
 
     def move(self, item: Item, after: Stage, **facts: Any) -> Item:

@@ -76,8 +76,8 @@ class ItemBooking(Booking):
 
     def without_meaning(self, end: End, error: Exception) -> Outcome:
         """Return what is recorded of *end*, which cannot be judged or recorded."""
-        kept = response_of(self.key, end)
-        status, body = (None, b"") if kept is None else (kept.status, kept.body)
+        response = response_of(self.key, end)
+        status, body = (None, b"") if response is None else (response.status, response.body)
         return unreadable(status, body, error)
 
     def _order(self) -> Order:

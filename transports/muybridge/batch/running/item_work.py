@@ -222,10 +222,10 @@ class ItemWork:
         A file that an earlier run may have given the same name is taken for this item's, unless it
         is recorded for another one.
         """
-        taken = self._run.store.taken_names(saved, self.item.stem)
+        names = self._run.store.taken_names(saved, self.item.stem)
         number = self.item.number
         leftovers = frozenset(
-            name for name in taken if not self._run.batch.is_recorded(name, besides=number)
+            name for name in names if not self._run.batch.is_recorded(name, besides=number)
         )
         return self._run.store.place(saved, self.item.stem, self._task_id or "", leftovers)
 
@@ -309,7 +309,10 @@ _KEPT = View(
 
 def _written(result: Result) -> str:
     """Return the part of a result that is kept, as JSON."""
-    kept: dict[str, Any] = unstructure(result, _KEPT)
+    record: dict[str, Any] = unstructure(result, _KEPT)
     return json.dumps(
-        {name: one_line(value) if isinstance(value, str) else value for name, value in kept.items()}
+        {
+            name: one_line(value) if isinstance(value, str) else value
+            for name, value in record.items()
+        }
     )

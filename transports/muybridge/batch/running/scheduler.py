@@ -205,9 +205,9 @@ class Scheduler(FleetTeam):
             self._may_take = False
             most, working = len(self._slots), {*self._items}
             creating = sum(work.task is None for work in self._items.values())
-        taken = await self._runtime.in_thread(partial(self._run.take, most, creating, working))
-        self._is_last_look &= not taken
-        for item, purchase in taken:
+        items = await self._runtime.in_thread(partial(self._run.take, most, creating, working))
+        self._is_last_look &= not items
+        for item, purchase in items:
             with self._team.lock:
                 work = ItemWork(
                     self._run,
@@ -220,7 +220,7 @@ class Scheduler(FleetTeam):
                 self._items[item.number] = work
             await self._about(work, partial(self._begin, work))
         # As many as were asked for: there may be more.
-        if len(taken) >= most:
+        if len(items) >= most:
             self._may_take = True
 
     async def _begin(self, work: ItemWork) -> None:
@@ -231,8 +231,8 @@ class Scheduler(FleetTeam):
             else:
                 self._fleet.add(work.item.number, source, self._runtime.now())
 
-    def _settle(self, ended: FleetOutcome[int]) -> None:
-        self._ended.append((self._items[ended.key], ended.outcome))
+    def _settle(self, end: FleetOutcome[int]) -> None:
+        self._ended.append((self._items[end.key], end.outcome))
 
     async def _wait(self, until: float = FOREVER) -> None:
         await super()._wait(min(until, self._run.ends_at))
@@ -321,9 +321,9 @@ class Scheduler(FleetTeam):
             if self._left:
                 return
             before = self._fleet.paused_until
-            _, ended = self._take(work, sent, end)
-            if ended is not None:
-                self._settle(ended)
+            _, outcome = self._take(work, sent, end)
+            if outcome is not None:
+                self._settle(outcome)
             self._team.notify()
         await self._tell_pause(before)
 
@@ -374,9 +374,9 @@ class Scheduler(FleetTeam):
                 now = self._runtime.now()
                 self._fleet.postpone(sent.ticket, now, now)
                 return
-            _, ended = self._take(work, sent, end)
-        if ended is not None and ended.error is not None:
-            await self._left_queued(work, ended.error, booking)
+            _, outcome = self._take(work, sent, end)
+        if outcome is not None and outcome.error is not None:
+            await self._left_queued(work, outcome.error, booking)
 
     async def _left_queued(self, work: ItemWork, error: ServiceError, booking: ItemBooking) -> None:
         """Leave an item that was not sent to a later run."""
@@ -472,19 +472,19 @@ class Scheduler(FleetTeam):
         purchase: Purchase,
     ) -> None:
         """Let the fleet take the outcome of a create, which is recorded."""
-        events, ended = self._take(work, sent, end)
+        events, outcome = self._take(work, sent, end)
         task = next((event.task for event in events if isinstance(event, Submitted)), None)
         if purchase.state is State.AMBIGUOUS and task is not None:
             # Another purchase has this task, or it cannot be recorded.
             self._finish_unknown(work, purchase.reason or "")
             return
-        error = None if ended is None else ended.error
+        error = None if outcome is None else outcome.error
         if self._run.settings.creates is not None or self._run.settings.dedupe:
             self._may_take = True  # another create has room, or an item that has joined goes on
         if task is not None:
             work.submitted(task, self._runtime.now)
-            if ended is not None:
-                self._ended.append((work, ended.outcome))
+            if outcome is not None:
+                self._ended.append((work, outcome.outcome))
         elif error is not None and concerns_every_request(error):
             work.tracker.end(error)
             self._run.postpone(work.item, error)
@@ -504,23 +504,23 @@ class Scheduler(FleetTeam):
     ) -> tuple[tuple[Event, ...], FleetOutcome[int] | None]:
         """Let the fleet take the end of an exchange, and the listeners hear of it."""
         events = take_end(self._fleet, work.tracker, sent, end, self._runtime.now())
-        ended = self._fleet.take_outcome()  # now, because a listener may raise
+        outcome = self._fleet.take_outcome()  # now, because a listener may raise
         work.tracker.tell_end(events)
-        return events, ended
+        return events, outcome
 
     # Ends of tasks
 
-    async def _finish_task(self, work: ItemWork, ended: Result | Task | ServiceError) -> None:
+    async def _finish_task(self, work: ItemWork, outcome: Result | Task | ServiceError) -> None:
         """Save a result, or record that there is none."""
-        await self._about(work, partial(self._save, work, ended))
+        await self._about(work, partial(self._save, work, outcome))
 
-    async def _save(self, work: ItemWork, ended: Result | Task | ServiceError) -> None:
+    async def _save(self, work: ItemWork, outcome: Result | Task | ServiceError) -> None:
         with self._team.lock:
-            if not isinstance(ended, Task):
-                work.tracker.end(ended)
-            if isinstance(ended, Result):
-                work.completed(ended, self._runtime.wall())
-        match ended:
+            if not isinstance(outcome, Task):
+                work.tracker.end(outcome)
+            if isinstance(outcome, Result):
+                work.completed(outcome, self._runtime.wall())
+        match outcome:
             case TaskEnded() | ResultExpired() as error:
                 await self._move(work, work.failed(error, self._runtime.wall()))
                 with self._team.lock:

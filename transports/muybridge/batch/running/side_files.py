@@ -285,8 +285,8 @@ class DeadRunner:
                 "readable, then run again.",
             ):
                 data = path.read_bytes()
-            if (kept := _read_slot(data)) is not None:
-                yield path, kept
+            if (response := _read_slot(data)) is not None:
+                yield path, response
 
     def _text_at(self, begin: int, end: int) -> str | None:
         assert self._file is not None  # noqa: S101  it has left one
