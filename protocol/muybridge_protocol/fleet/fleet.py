@@ -274,7 +274,7 @@ class Fleet(Generic[K]):
         member, operation = self._exchange(ticket)
         operation = operation.receive(response, now)
         wall = now + self._wall_offset
-        self._throttle.heard(response, sent=member.sent, now=now, wall=wall)
+        self._throttle.record_response(response, sent=member.sent, now=now, wall=wall)
         return self._go_on(ticket, operation, now)
 
     def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:
@@ -290,7 +290,7 @@ class Fleet(Generic[K]):
         """
         member, operation = self._exchange(ticket)
         operation = operation.fail(failure, now)
-        self._throttle.failed(sent=member.sent)
+        self._throttle.record_failure(sent=member.sent)
         return self._go_on(ticket, operation, now)
 
     def settle(self, ticket: int, outcome: Task | ServiceError, now: float) -> None:
@@ -399,7 +399,7 @@ class Fleet(Generic[K]):
                 self._tickets += 1
                 self._under_way[self._tickets] = member
                 member.sent = now
-                self._throttle.sent(now)
+                self._throttle.record_request(now)
                 if self._allowance is not None:
                     self._allowance.use()
                 return Dispatch(self._tickets, member.key, request, deadline)

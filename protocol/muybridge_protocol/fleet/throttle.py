@@ -71,12 +71,12 @@ class Throttle:
     failing: float | None = None
     recovered: float = float("-inf")
 
-    def sent(self, now: float) -> None:
+    def record_request(self, now: float) -> None:
         """Record that a request is sent."""
         if self.gap:
             self.until = max(self.until, now + self.gap)
 
-    def heard(
+    def record_response(
         self, response: HttpResponse, *, sent: float, now: float, wall: float | None = None
     ) -> None:
         """Record the response to a request.
@@ -99,9 +99,9 @@ class Throttle:
         if verdict is Verdict.THROTTLED or pause is not None:
             self._slow(pause, sent, now)
         if verdict in (Verdict.THROTTLED, Verdict.RETRY):
-            self.failed(sent=sent)
+            self.record_failure(sent=sent)
 
-    def failed(self, *, sent: float) -> None:
+    def record_failure(self, *, sent: float) -> None:
         """Record that a request failed.
 
         Args:

@@ -157,7 +157,7 @@ class Budget:
     def shown(self, measure: Measure) -> str:
         """Return the limit on *measure* in words, such as "200 creates a day"."""
         per = f" a {self.per}" if self.per else ""
-        return f"{_told(self.limits[measure], measure)}{per}"
+        return f"{_words(self.limits[measure], measure)}{per}"
 
     def exceeded_by(
         self,
@@ -198,7 +198,7 @@ class Budget:
                 left = _plain(rest) if rest > 0 else "none"
                 wait = f", or wait for the next {self.per}" if self.per else ""
                 return (
-                    f"it needs {_told(needs, measure)}, and {left} of {named} is left. Raise the "
+                    f"it needs {_words(needs, measure)}, and {left} of {named} is left. Raise the "
                     f"limit{wait}"
                 )
         return None
@@ -297,7 +297,7 @@ def read_budget(text: str) -> Budget:
     return Budget(**json.loads(text))
 
 
-def _told(amount: Decimal, measure: Measure) -> str:
+def _words(amount: Decimal, measure: Measure) -> str:
     if measure is Measure.COST:
         return f"{_plain(amount)} in cost"
     return f"{_plain(amount)} {_SINGULAR[measure]}{'' if amount == 1 else 's'}"

@@ -50,7 +50,7 @@ _EXAMPLES: Mapping[str, str] = {
 """A line for each command that needs more words than its name."""
 
 
-def _ended(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     """Return the message of *error* as a whole sentence."""
     return f"{error}{full_stop(str(error))}"
 
@@ -180,12 +180,12 @@ def of_a_family(name: str) -> str | None:
 def unknown_family(context: click.Context, name: str, error: Exception) -> str:
     """Return *error*, which says that there is no family *name*, with what to write."""
     if name == "help":
-        return f"{_ended(error)} {_write(f'{context.command_path} --help')}"
+        return f"{_sentence(error)} {_write(f'{context.command_path} --help')}"
     if name == "text" or name in TEXT_MODELS:
-        return f"{_ended(error)} {_write(_TEXT)}"
+        return f"{_sentence(error)} {_write(_TEXT)}"
     close = get_close_matches(name.lower(), FAMILIES, n=1)
     family = family_of_model(name.rpartition("/")[2]) or FAMILIES[close[0] if close else "imga"]
-    return f"{_ended(error)} {_write(example(family, _path(context)))}"
+    return f"{_sentence(error)} {_write(example(family, _path(context)))}"
 
 
 def unexpected(family: Family, verb: str, word: str) -> str:
@@ -238,8 +238,8 @@ def unknown_model(name: str, error: Exception) -> str:
     models = [model.name for family in FAMILIES.values() for model in family.models]
     close = get_close_matches(name.lower(), [*FAMILIES, *models, *TEXT_MODELS, "text"], n=1)
     if close:
-        return f"{_ended(error)} {_write(f'muybridge models {close[0]}')}"
-    return f"{_ended(error)} To see all models, write `muybridge models`."
+        return f"{_sentence(error)} {_write(f'muybridge models {close[0]}')}"
+    return f"{_sentence(error)} To see all models, write `muybridge models`."
 
 
 def further_words(words: Sequence[str]) -> str:

@@ -371,12 +371,12 @@ WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: as the service asks]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),
 )
+"""For commands that wait for a task."""
 BATCH_WAITING: tuple[click.Option, ...] = (
     WAITING[0],
     timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
 )
 """The waits of a batch."""
-"""For commands that wait for a task."""
 
 
 def _field_option(family: Family, field: Field) -> click.Option:

@@ -349,7 +349,7 @@ def decide(
             key=key, choice=choices[0] if choices else None, task=adopt, cost=_cost(cost)
         )
         [purchase] = decisions.decide(store, [decision], **consents)
-        for line in _told(purchase, priced=cost is not None):
+        for line in _lines(purchase, priced=cost is not None):
             say(line)
         if invocation.presentation.json:
             document({"ok": True, "purchase": purchase_record(purchase)})
@@ -373,7 +373,7 @@ def _show_decided(invocation: Invocation, after: Sequence[Purchase]) -> None:
     say(f"decisions recorded: {len(after)}{f' ({each})' if each else ''}")
 
 
-def _told(purchase: Purchase, *, priced: bool) -> Iterator[str]:
+def _lines(purchase: Purchase, *, priced: bool) -> Iterator[str]:
     """Yield what a decision has made of a purchase, and what it means for money."""
     named = f"purchase {purchase.key}{'' if purchase.once is None else f' ({purchase.once})'}"
     task = f" as task {task_of(purchase)}" if purchase.task else ""

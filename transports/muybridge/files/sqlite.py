@@ -111,7 +111,7 @@ def pragma(db: sqlite3.Connection, name: str) -> object:
     return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def said_by(error: OSError | sqlite3.Error, advice: Mapping[str, str], otherwise: str) -> str:
+def explained(error: OSError | sqlite3.Error, advice: Mapping[str, str], otherwise: str) -> str:
     """Return what is wrong with a file, and what to do.
 
     Args:

@@ -255,7 +255,7 @@ class SqliteDatabase:
             name = str(getattr(error, "sqlite_errorname", ""))
             if name.startswith("SQLITE_IOERR") and name.endswith("LOCK"):
                 known = OSError(f"locking protocol ({name})")
-            advice = sqlite.said_by(known, _ADVICE, "Nothing is sent.")
+            advice = sqlite.explained(known, _ADVICE, "Nothing is sent.")
             raise StoreUnusable(f"{self.path}: {advice}") from error
 
 

@@ -92,7 +92,7 @@ def find(store: Store, key: str) -> Purchase:
     try:
         return store.find(key)
     except LookupError as error:
-        raise CannotDecide(f"{_told(error, store)}. Nothing was changed.") from None
+        raise CannotDecide(f"{_sentence(error, store)}. Nothing was changed.") from None
 
 
 def decision_table(purchases: Sequence[Purchase]) -> str:
@@ -178,7 +178,7 @@ def decide(
             )
         except NoneDecided as error:
             wrong = error.reasons
-    reasons = {n: _told(reason, store) for n, reason in wrong.items()}
+    reasons = {n: _sentence(reason, store) for n, reason in wrong.items()}
     if len(decisions) == 1:
         raise CannotDecide(f"{reasons[0]}. Nothing was changed.")
     raise InvalidDecisions(BatchProblem(places[n], "", text) for n, text in sorted(reasons.items()))
@@ -222,7 +222,7 @@ def _check_form(one: Decision) -> None:
         as_task(one.task)
 
 
-def _told(reason: Exception, store: Store) -> str:
+def _sentence(reason: Exception, store: Store) -> str:
     if isinstance(reason, LookupError):
         return f"{reason.args[0]} in {store.place}"
     return str(reason)

@@ -79,7 +79,7 @@ class ItemWork:
         self._run = run
         self._tags = tags
         self._hook = listeners.on_event
-        self.told_sending: bool = False
+        self.has_told_sending: bool = False
         """Whether a create of this run was announced."""
         self.task: Task | None = None
         """Its task, once that is known."""
@@ -91,7 +91,7 @@ class ItemWork:
         """The key of its purchase whose outcome the store does not have, or None."""
         self.is_sending: bool = False
         """Whether its create is under way."""
-        self.heard: Callable[[], Outcome] | None = None
+        self.find_outcome: Callable[[], Outcome] | None = None
         """Returns what its create has led to, until the store has that; None if nobody knows."""
         self._purchase = purchase
         self.ended: Mapping[str, Any] | None = None
@@ -133,8 +133,8 @@ class ItemWork:
         """
         if self._run.stopping:
             raise Stopped
-        if not self.told_sending:
-            self.told_sending = True
+        if not self.has_told_sending:
+            self.has_told_sending = True
             self._run.event(self.item, What.SENDING)
         self.tracker.sending(request)
 
@@ -147,7 +147,7 @@ class ItemWork:
             outcome: How it has ended.
         """
         self.item, self._purchase = followed(armed, purchase, outcome), purchase
-        self.armed, self.heard = None, None
+        self.armed, self.find_outcome = None, None
 
     def submitted(self, task: Task, clock: Callable[[], float]) -> None:
         """Report the task, which is recorded."""

@@ -146,8 +146,8 @@ class Scheduler(FleetTeam):
                 assert work.armed is not None  # noqa: S101  it was announced
                 self._run.left_behind = True
                 self._run.batch.store.conclude(work.armed, UNKNOWN_END)
-            elif work.armed is not None and work.heard is not None:
-                self._record(work, work.armed, work.heard())
+            elif work.armed is not None and work.find_outcome is not None:
+                self._record(work, work.armed, work.find_outcome())
         steps = [(work, work.left()) for work in works if work.armed is None]
         self._run.batch.release((work.item, *step) for work, step in steps if step is not None)
 
@@ -306,9 +306,9 @@ class Scheduler(FleetTeam):
             await self._polled(work, sent, end)
             return
         work.is_sending = False
-        work.heard = partial(booking.outcome_of, end, self._runtime.now())
+        work.find_outcome = partial(booking.outcome_of, end, self._runtime.now())
         if not booking.is_armed:
-            work.armed, work.heard = None, None
+            work.armed, work.find_outcome = None, None
             await self._not_armed(work, sent, booking, end)
         else:
             await self._conclude(work, sent, booking, end)
@@ -428,7 +428,7 @@ class Scheduler(FleetTeam):
             raise
         except genuine(Exception) as error:  # a value of this outcome cannot be recorded
             outcome = booking.without_meaning(end, error)
-            work.heard = lambda: outcome
+            work.find_outcome = lambda: outcome
             purchase = await booking.conclude(outcome)
         # Only now that the store has the outcome.
         work.slot.clear()
@@ -637,7 +637,7 @@ class Scheduler(FleetTeam):
         is_unknown = False
         if work.armed is not None:
             unknown = Outcome(state=State.AMBIGUOUS, reason=reason)
-            outcome = unknown if work.heard is None else work.heard()
+            outcome = unknown if work.find_outcome is None else work.find_outcome()
             await self._runtime.finish_in_thread(partial(self._record, work, work.armed, outcome))
             is_unknown = work.item.stage is Stage.AMBIGUOUS
         if not is_unknown and (step := work.set_aside()) is not None:

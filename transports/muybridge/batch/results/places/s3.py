@@ -205,9 +205,9 @@ class S3Store:
         try:
             yield
         except genuine(Exception) as error:
-            raise self._told(str(error)) from None
+            raise self._unusable(str(error)) from None
 
-    def _told(self, message: str) -> PlaceUnusable:
+    def _unusable(self, message: str) -> PlaceUnusable:
         status, code = _STATUS.search(message), _CODE.search(message)
         if "/latest/api/token" in message:
             return PlaceUnusable(
