@@ -189,6 +189,7 @@ def fraction(seed: int) -> float:
 
 
 _MASK = (1 << 64) - 1
+"""The lowest 64 bits, in which the arithmetic of a seed goes on."""
 
 
 def retry_after(response: HttpResponse | HttpHead, wall: float | None = None) -> float | None:

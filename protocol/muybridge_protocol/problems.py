@@ -8,6 +8,7 @@ from typing import Final
 from muybridge_protocol.records.json import readable
 
 _SHOWN_PROBLEMS: Final = 50
+"""Most problems that a message lists; of the others it says how many there are."""
 
 
 def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:

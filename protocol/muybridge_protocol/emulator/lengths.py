@@ -26,6 +26,7 @@ OTHER_SECONDS = 5
 _VIDM_RANGE = (4, 15)
 
 _AUTOMATIC = -1
+"""Stands for a length that the service chooses."""
 
 
 def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:

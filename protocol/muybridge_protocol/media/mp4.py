@@ -97,6 +97,7 @@ def _read_picture(source: Source, head: _Box, draft: Draft) -> None:
 _ENCODED = ((b"hvc1", "HEIC"), (b"av01", "AVIF"))
 """The types of the items in HEIF files whose format depends on them."""
 _LONGEST_LIST = 4_096
+"""Most bytes of the list of items in which these types are looked for."""
 
 
 def _handler(source: Source, box: _Box) -> bytes:

@@ -77,6 +77,7 @@ _LONGEST_PADDING = 1_024
 look like frames."""
 _BLOCK = 64 * 1024
 _MOST_BLOCKS = 1_024
+"""Frames are counted one by one in at most so many blocks of so many bytes, 64 MiB in all."""
 _FEWEST_FRAMES = 3
 """Frames in a row that make a sound: two bytes that look like a header occur by chance."""
 

@@ -24,6 +24,7 @@ _TYPES = {1: MediaKind.VIDEO, 2: MediaKind.SOUND}
 _USUAL_UNITS = 1_000_000
 """Nanoseconds of a unit of time, unless it says otherwise."""
 _LONGEST_VALUE = 64
+"""Most bytes of a value. The numbers and names that are read here have fewer."""
 
 
 @attrs.frozen

@@ -26,6 +26,7 @@ EVERYTHING: Final = ""
 LONGEST_KEY: Final = 64
 LONGEST_VALUE: Final = 256
 MOST_TAGS: Final = 16
+"""Limits of a request's tags, and of the characters of each."""
 RESERVED: Final = ("batch", "via")
 """Keys that only Muybridge itself sets."""
 GROUPS: Final = ("day", "family", "model")

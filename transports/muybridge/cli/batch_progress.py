@@ -190,6 +190,7 @@ _STEPS = {
 }
 _STEP_NUMBERS = {What.SENDING: 0, What.SUBMITTED: 1, What.STATUS: 2, What.COMPLETED: 3}
 _LAST_STEP = 4
+"""How much a bar is when it is full. An item that has ended loses its bar."""
 
 
 @contextmanager

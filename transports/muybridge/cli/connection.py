@@ -29,6 +29,7 @@ _LOCAL_SPEED = 20.0
 _NOWHERE = "https://service.invalid"
 """Stands for a service that is not connected to."""
 _KEY_FILE_LIMIT = 64 * 1024
+"""Largest file that is read for a key: a wrong path may lead to a video."""
 
 
 @attrs.frozen(kw_only=True)

@@ -14,6 +14,7 @@ import click
 from click import formatting
 
 _NARROWEST: Final = 20
+"""Columns that a line has, however narrow the terminal is."""
 _COLUMN: Final = 24
 """A second column is at least so wide, or its texts go below those of the first."""
 

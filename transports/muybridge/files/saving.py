@@ -43,6 +43,7 @@ from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _LONGEST_STEM = 100
+"""Most characters of a file's name that follow from an id: file systems allow 255 bytes."""
 _POSIX = os.name == "posix"
 """Whether open files can be renamed and removed."""
 _REMEDIES: Mapping[int, RemedyKind | None] = {

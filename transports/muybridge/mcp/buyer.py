@@ -65,6 +65,7 @@ _PAUSE: Final = 0.5
 _UNDER_WAY: Final = 40.0
 """Seconds to wait for somebody else who is sending the same request: hosts give up after 60."""
 _SHOWN_PROMPT: Final = 300
+"""Most characters of a prompt that a person is asked about."""
 _NO_LEAVE: Final = (
     "Nothing was sent. This request costs money, and there is no leave for it: the host cannot ask "
     "a person (elicitation), and the server has no budget that limits it. The person can restart "

@@ -23,7 +23,9 @@ from muybridge_protocol.rules.values import is_array, shown
 
 _LONGEST_NAME: Final = 200
 _LARGEST_PREVIEW: Final = 200_000
+"""Most bytes of a preview, which the model's context has to hold."""
 _LARGEST_READ: Final = 16 * MEBIBYTE
+"""Most bytes of a file that is returned whole."""
 _MOST_LISTED: Final = 100
 _FILE: Final = "@"
 """What a field begins with that names a file of the folder."""

@@ -54,7 +54,9 @@ _MOST_WAITS: Final = 16
 """Most waits that occupy threads, so that other calls always find one."""
 _LARGEST_CALL: Final = 4 * MEBIBYTE
 _LONGEST_TOKEN: Final = 20_000
+"""Most characters of a token that is read."""
 _MOST_ROWS: Final = 50
+"""Most rows of a table that is returned: the newest."""
 _NOTHING: Final[Amounts] = dict.fromkeys(Measure, Decimal(0))
 _OWN_FIELDS: Final = ("extra", "unlisted_model", "allow_inline")
 _KINDS: Final[Mapping[str, tuple[type[Any], ...]]] = {

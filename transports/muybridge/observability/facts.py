@@ -61,6 +61,7 @@ ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
 """The attributes of each kind of event that may be shown, besides those of its call."""
 
 _LONGEST = 500
+"""Most characters of a text that is shown."""
 
 
 def facts(event: AnyEvent) -> dict[str, Fact]:

@@ -68,6 +68,7 @@ from muybridge_protocol.text.responses import GenerateContentResponse, UsageMeta
 T = TypeVar("T")
 
 _LONGEST_NAME: Final = 200
+"""Most characters of a name, of a purchase or of a model."""
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
 _NAMES_ANOTHER: Final = (

@@ -18,6 +18,7 @@ Place = tuple[int, int]
 SELECT_ITEMS: Final = f"SELECT {', '.join(OF_ITEM)} FROM muybridge_item"
 _KEY: Final = ("batch", "number")
 _LIMIT: Final = 2000
+"""Most characters of a reason."""
 _MOST_VALUES: Final = 500
 """Most values of one kind in a statement."""
 

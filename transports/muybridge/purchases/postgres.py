@@ -53,11 +53,13 @@ PARTS: Final = 8
 PATIENCE: Final = 24.0
 """Seconds for a transaction, from the wait for its turn to its COMMIT."""
 _LEAST: Final = 2.0
+"""Seconds that a transaction gets, however long its members have waited."""
 _ANSWERS: Final = 8.0
 """Seconds in which a server must answer to BEGIN, which waits for no lock."""
 _ENDS: Final = 4.0
 """Seconds in which it must answer to COMMIT or ROLLBACK, at least."""
 _CREATING: Final = 0x6D757970
+"""The lock of whoever creates the tables: a number ("muyp") that no other program has."""
 _AT_ONCE: Final = 1000
 """Most sets of values that are sent without waiting."""
 # Not by to_regclass: behind a pooler, the same server process may remember that there was none.

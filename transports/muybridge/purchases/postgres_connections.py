@@ -19,6 +19,7 @@ except ImportError as _missing:
     raise missing_extra("muybridge.purchases.postgres", "psycopg", "postgres") from _missing
 
 OLDEST: Final = 14
+"""The oldest PostgreSQL that is supported."""
 SILENCE: Final = 30.0
 """Seconds without a response after which the database is away."""
 _DEFAULTS: Final[dict[str, Any]] = {

@@ -34,6 +34,7 @@ from muybridge.signals import genuine, ignoring_errors, raised_by_handler
 PATIENCE: Final = 28.0
 """Seconds to wait for other processes that are writing."""
 _LEAST: Final = 0.1
+"""Seconds that a transaction gets, however long its members have waited."""
 APPLICATION: Final = 0x6D757970  # "muyp"
 WORDS: Final[Mapping[str, str]] = {
     "now": "((julianday('now') - 2440587.5) * 86400.0)",

@@ -685,6 +685,7 @@ _OF_EXISTING: Final = (News, Withdrawal, Decision)
 _LISTS: Final = ("tags", "budgets")
 _TEXTS: Final = frozenset({"family", "model", "tier", "candidate", "reason", "owner", "account"})
 _LONGEST_INDEXED: Final = 500
+"""Most characters of an id that rows have as it is: at most 2,000 bytes."""
 _SHORTENED: Final = "sha256:"
 SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM muybridge_purchases"
 INSERT: Final = (

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MARK: Final = "muybridge_consent"
 VERSION: Final = 1
 _LARGEST: Final = 1024 * 1024
+"""Most bytes of the file. A larger one counts as damaged."""
 
 
 class Consent(StrEnum):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from muybridge.wire._proxy import Proxy
 
 _ROUTES_KEPT: Final = 256
+"""Origins whose connections are kept."""
 _METHOD: Final = re.compile(r"[A-Z]+")
 
 

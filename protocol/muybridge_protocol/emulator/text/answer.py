@@ -43,6 +43,7 @@ _SHORT = 60
 """Most characters quoted of a text (above), and of a name or number."""
 
 _MOST_LISTED = 8
+"""Most files or results that an answer names; of the others it says how many there are."""
 
 
 class Ending(Enum):

@@ -25,6 +25,8 @@ _MOST_STEPS: Final = 5_000
 _MOST_ELEMENTS: Final = 1_000
 _LONGEST_TEXT: Final = 10_000
 _LONGEST_NAME: Final = 40
+"""Limits of what is made, whatever a schema demands: elements, characters of a text, and those of a
+field's name that its text repeats."""
 
 _FORMATS: Final[Mapping[str, str]] = {
     "date-time": "2024-01-02T03:04:05Z",

@@ -38,6 +38,7 @@ PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing to a store of its own."""
 _RECORD: Final = "batch.json"
 _LONGEST_NAME: Final = 190
+"""Most characters of a folder's name that becomes its batch's: a number may be added."""
 _ADVICE: Final = "Nothing was sent. Make the file readable, then run again."
 _GONE: Final = (
     "{place} lacks the batch in {folder}: it was removed, or replaced by another store or an "

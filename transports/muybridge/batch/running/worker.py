@@ -61,6 +61,7 @@ _FRUITLESS: Final = 3
 """Turns without any progress after which nobody can do anything more."""
 _SHORTEST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 10.0
+"""Seconds between two turns: from the first without progress to the last."""
 _LOG: Final = logging.getLogger("muybridge.batch")
 _UNFINISHED: Final = (
     Stage.QUEUED,

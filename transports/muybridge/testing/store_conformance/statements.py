@@ -30,6 +30,7 @@ _LONGEST_ID: Final = 1024
 _SIMILAR: Final = ("Ä", "ä", "A\u0308", "Ä ", "A", "a", "ß", "ss", "Ä.")
 """Texts that collations of many languages take for equal, or pad. All are printable."""
 _TURNS: Final = 100_000
+"""Statements in a transaction after which its clock must have gone on."""
 
 
 class Statements(StoreChecks):

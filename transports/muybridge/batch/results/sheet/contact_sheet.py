@@ -53,6 +53,7 @@ _HEAD: Final = (
 _MARK: Final = '<meta name="generator" content="muybridge batch">'
 _END: Final = b"</html>\n"
 _MARKED_WITHIN: Final = 4096
+"""Bytes or characters at the beginning of a page that have its marks."""
 
 
 @attrs.frozen
