@@ -188,8 +188,7 @@ def fraction(seed: int) -> float:
     return ((mixed ^ (mixed >> 31)) >> 11) / (1 << 53)
 
 
-_MASK = (1 << 64) - 1
-"""The lowest 64 bits, in which the arithmetic of a seed goes on."""
+_MASK = (1 << 64) - 1  # as splitmix64 calculates
 
 
 def retry_after(response: HttpResponse | HttpHead, wall: float | None = None) -> float | None:

@@ -63,7 +63,7 @@ class StreamedResponse(HttpResponse):
 
 
 def json_response(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:
-    """Return a response with *value* as its JSON body."""
+    """Return a response with *value* as its JSON body, in ASCII."""
     # ASCII alone, because a lone surrogate that a request held has no UTF-8.
     return HttpResponse(status, (_JSON_TYPE, *headers), json.dumps(value).encode("ascii"))
 

@@ -187,7 +187,7 @@ class Turns(Generic[K]):
         member.lane.in_progress += 1
 
     def rest(self, member: Member[K], until: float, now: float) -> None:
-        """Put *member* to rest until *until*."""
+        """Put *member* to rest until *until*. If that is over, it queues at once."""
         if until <= now:
             self._line_up(member, until)
         else:

@@ -72,7 +72,7 @@ class Throttle:
     recovered: float = float("-inf")
 
     def record_request(self, now: float) -> None:
-        """Record that a request is sent."""
+        """Record that a request is sent. After a refusal, the next one keeps a distance."""
         if self.gap:
             self.until = max(self.until, now + self.gap)
 

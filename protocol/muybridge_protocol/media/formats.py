@@ -19,7 +19,7 @@ _IMAGE, _VIDEO, _SOUND = MediaKind.IMAGE, MediaKind.VIDEO, MediaKind.SOUND
 
 
 class Format(NamedTuple):
-    """A format of media."""
+    """A format of media, and how its data is recognized."""
 
     name: str
     """What it is called."""

@@ -130,7 +130,7 @@ class Part:
 
 
 class DownloadStage(Enum):
-    """What a download is doing."""
+    """What a download is doing, which decides what it may be given next."""
 
     FETCHING = auto()
     READING = auto()

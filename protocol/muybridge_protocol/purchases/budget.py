@@ -124,7 +124,7 @@ class Budget:
 
     @property
     def limits(self) -> dict[Measure, Decimal]:
-        """The limits that are set."""
+        """The limits that are set, in the order of the measures."""
         limits = {measure: getattr(self, measure.value) for measure in Measure}
         return {measure: limit for measure, limit in limits.items() if limit is not None}
 

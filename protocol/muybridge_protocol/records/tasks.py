@@ -297,7 +297,7 @@ class Result(JsonValue):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the status is terminal."""
+        """Whether the status is terminal, so that no other will follow."""
         return is_terminal(self.status)
 
     @property

@@ -108,7 +108,7 @@ class Lines:
         self._problems = _Problems()
 
     def event(self, event: BatchEvent) -> None:
-        """Report *event*."""
+        """Say what a person should know of *event*, and from time to time the counts."""
         if event.what not in _QUIET and not is_terminal(event.detail):
             say(self._problems.line(event))
         counts = self._pace.counts(event)
@@ -151,7 +151,7 @@ class _Bars:
         self._rows: dict[int, TaskID] = {}
 
     def event(self, event: BatchEvent) -> None:
-        """Show *event*."""
+        """Move the bars. A problem is printed as a line above them."""
         self.progress.update(
             self._whole,
             completed=event.finished,
@@ -207,7 +207,7 @@ def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, No
 
 
 def line(event: BatchEvent) -> str:
-    """Return *event* as a line for people."""
+    """Return *event* as one line for people, without control characters."""
     label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
     word = None if event.what is What.RETRY else event.what  # the detail is a sentence
     parts = [word, event.task if event.what is What.SUBMITTED else None, event.detail]

@@ -65,11 +65,11 @@ class Muybridge(CommandGroup):
     """The root: it loads commands on first use, and turns every error into an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
-        """Return the commands' names."""
+        """Return the commands' names. None of them is imported for that."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
-        """Return the command *cmd_name*, or None."""
+        """Import the command *cmd_name* and return it, or None if there is none."""
         module = _COMMANDS.get(cmd_name)
         if module is None:
             return None

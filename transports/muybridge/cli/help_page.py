@@ -49,7 +49,7 @@ class HelpPage(click.HelpFormatter):
         self._write(_filled([start, *args.split()], self.width, "", " " * _BELOW))
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs."""
+        """Write paragraphs, wrapped to the width."""
         self._write(_laid_out(text, self.width, " " * self.current_indent))
 
     def write_dl(

@@ -208,7 +208,7 @@ def at_once(flag: str, usual: int, what: str) -> Callable[[Command], Command]:
 
 
 def output(*, required: bool = False) -> click.Option:
-    """Return `-o`."""
+    """Return `-o` for one result: a file, a folder or stdout."""
     meaning = (
         "File or folder for the result, or - for stdout. In a folder, the file is named after the "
         "task."

@@ -39,7 +39,7 @@ def families(
     parameter: click.Parameter,  # noqa: ARG001  the same
     typed: str,
 ) -> list[CompletionItem]:
-    """Suggest families."""
+    """Suggest the families, and `text` beside them."""
     return _starting(typed, ((name, "") for name in (*FAMILIES, "text")))
 
 
@@ -48,7 +48,7 @@ def text_models(
     parameter: click.Parameter,  # noqa: ARG001  the same
     typed: str,
 ) -> list[CompletionItem]:
-    """Suggest text models."""
+    """Suggest the text models, with their variants."""
     from muybridge_protocol.text.models import TEXT_MODELS
 
     return _starting(typed, ((name, "") for name in TEXT_MODELS))

@@ -106,7 +106,7 @@ def _record(total: Total, currency: str | None) -> dict[str, Any]:
 
 
 def sum_record(amount: Sum) -> dict[str, int | float]:
-    """Return a sum for programs."""
+    """Return a sum as JSON numbers: an integer, or a float, which may be rounded."""
     known = amount.known
     whole = known == known.to_integral_value()
     return {"known": int(known) if whole else float(known), "unknown": amount.unknown}

@@ -80,7 +80,7 @@ class Call:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the call."""
+        """Tokens of the call: of its name, and of its arguments as JSON."""
         return word_pieces.count(f"{self.name}{self.written}")
 
 
@@ -199,7 +199,7 @@ class Answer:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all candidates."""
+        """Tokens of all candidates, without those of the prompt."""
         return sum(candidate.tokens for candidate in self.candidates)
 
     def rounds(self) -> list[list[tuple[int, Chunk]]]:

@@ -66,7 +66,7 @@ class Messages(TextProtocol):
     """The messages protocol."""
 
     def read(self, body: JsonObject) -> Prompt:
-        """Read the *body* of a request."""
+        """Return what the *body* of a request asks for."""
         root = Node(body)
         most_tokens = root.required(_MOST_TOKENS).count()
         system = root.field("system")

@@ -29,7 +29,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The name of its field."""
+        """The name of its field; for an item of an array, with its index."""
         return self.path.rpartition(".")[2]
 
     def field(self, *names: str) -> Node | None:

@@ -103,7 +103,7 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """Its texts, joined."""
+        """Its texts, each on lines of its own, or ""."""
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     @property

@@ -176,7 +176,7 @@ class Cancelling(ABC):
         request: HttpRequest,
         cancelling: Callable[[Work[HttpResponse | Exception]], Awaitable[T]],
     ) -> T:
-        """Return what *cancelling* returns for the exchange of *request*."""
+        """Run an exchange of *request* under *cancelling*, on a transport of its own."""
         transport = self.make_async_transport(client_context(authority()))
 
         async def call() -> HttpResponse | Exception:
