@@ -240,11 +240,13 @@ class Batch:
 
     def called(self, item: str) -> list[Entry]:
         """Return the items with this name, or else the one with this number."""
+        # A name comes first: an item may be called by the number of another one.
         if item and (
             entries := self._entries("AND item.name = :item ORDER BY item.number", item=item)
         ):
             return entries
         is_number = item.isascii() and item.isdigit() and len(item) < _LONGEST_NUMBER
+        # A number is written in one way, so that 007 is none.
         if not is_number or str(int(item)) != item:
             return []
         return self._entries("AND item.number = :number", number=int(item))
@@ -294,6 +296,7 @@ class Batch:
         """Whether a request may have been sent for an item."""
         if {*self.counts()} - {Stage.QUEUED}:
             return True
+        # An item that was released is queued again, and what was bought for it is still there.
         return bool(self._rows("SELECT 1 FROM muybridge_purchases WHERE batch = :batch LIMIT 1"))
 
     @property

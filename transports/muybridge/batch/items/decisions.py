@@ -63,6 +63,7 @@ class ItemDecision:
             )
         if self.concerns_item and entry.owner is None:
             return
+        # A person who has named a task may correct that as long as it has not ended.
         corrects = entry.state is Stage.SUBMITTED and entry.decided_at is not None
         if entry.state is Stage.JOINED:
             raise CannotDecide(
@@ -197,6 +198,7 @@ def decide_items(
             one.check(not_charged=not_charged, i_may_pay_twice=i_may_pay_twice)
         except CannotDecide as error:
             wrong[n] = error
+    # All or none: the others are only checked then, to report all problems at once.
     only_checked |= bool(wrong)
     rest = [n for n in range(len(decisions)) if n not in wrong]
     of_items = [n for n in rest if decisions[n].concerns_item]
@@ -211,6 +213,7 @@ def decide_items(
             only_checked=only_checked,
         )
     except NoneDecided as error:
+        # The order in which the store was given them.
         places = [*of_purchases, *of_items]
         for n, reason in error.reasons.items():
             wrong[places[n]] = reason

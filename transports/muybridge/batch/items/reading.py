@@ -251,6 +251,7 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
         yield str(path), WrongItem(("", message))
         return
     encoding = encoding_of_file(path)
+    # Looked for first: a decoder reads ahead, so that its error would not say which line it is.
     line = _not_utf8(path) if encoding == UTF_8 else None
     if line is not None:
         yield f"line {line}", WrongItem(("", "it is not UTF-8; save the file as UTF-8"))
@@ -315,6 +316,7 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
             return
         start = rows.line_num + 1
         for row in rows:
+            # A row may take several lines, and is called by its first one.
             where, start = f"line {start}", rows.line_num + 1
             if not any(cell.strip() for cell in row):
                 continue
@@ -324,6 +326,7 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
                     WrongItem(("", f"it has {len(row)} cells, and line 1 has {len(names)}")),
                 )
                 continue
+            # An empty cell stands for a field that is not given.
             cells = {name: cell for name, cell in zip(names, row, strict=False) if cell != ""}
             yield where, _typed(cells)
     except csv.Error as error:
@@ -584,6 +587,7 @@ def _with_files(
             return local_media(value)
         named = isinstance(value, str) and value.startswith("@")
         name = str(value)[1:]
+        # A URL is no path below the folder: as it is, `load_media` says what to do about it.
         return (name if "://" in name else folder / name) if named else None
 
     allow_inline = item.get("allow_inline") is True
@@ -616,6 +620,7 @@ class _Texts:
         slot = self._slot_of(mark)
         self._count += not self._marks[slot]
         self._marks[slot] = mark
+        # At most half of the slots are used, so that a search ends soon.
         if 2 * self._count > len(self._marks):
             before, self._marks = self._marks, array("Q", bytes(16 * len(self._marks)))
             for kept in filter(None, before):
@@ -650,6 +655,7 @@ class _Stems:
         """Return a name for the file of item *number*, the next one, that no other item has."""
         wanted = safe_stem(name) if name else f"{number:04}"
         stem = wanted
+        # Not from 2 on: a million items of one name would each try all numbers before them.
         counter = number
         while self._has(stem.casefold()):
             stem = f"{wanted}-{counter}"
@@ -663,6 +669,7 @@ class _Stems:
     def _has(self, stem: str) -> bool:
         if stem in self._named:
             return True
+        # Only such a name can be the number of an item.
         if not (stem.isascii() and stem.isdigit() and len(stem) < 19):  # noqa: PLR2004  of 64 bits
             return False
         number = int(stem)
