@@ -223,7 +223,7 @@ MOMENTS: Mapping[str, Moment | Mapping[str, Moment]] = {
     "request checked": Moment("muybridge_protocol.families.family:Family.check"),
     "figure shown": Moment("muybridge.batch.results.sheet.contact_sheet:figure"),
     "sheet written": Moment("muybridge.batch.results.sheet.contact_sheet:write_sheet"),
-    "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._told"),
+    "refusal of a bucket judged": Moment("muybridge.batch.results.places.s3:S3Store._unusable"),
     "result told to an agent": Moment("muybridge.mcp.tools:_done"),
     # Runs of many tasks.
     "team of threads run": Moment(f"{_BLOCKING}:BlockingTeam.run"),

@@ -130,6 +130,7 @@ class Connection:
             return None
         try:
             with Path(self.api_key_file).open("rb") as file:
+                # What is no text becomes characters that no key has, and is refused unseen.
                 return file.read(_KEY_FILE_LIMIT).decode("utf-8", "replace")
         except OSError as error:
             raise click.UsageError(

@@ -39,8 +39,9 @@ CHUNK = 8
 """Word pieces in one piece of a stream."""
 
 _QUOTED = 200
+"""Most characters that an answer quotes of a text."""
 _SHORT = 60
-"""Most characters quoted of a text (above), and of a name or number."""
+"""Most characters that it quotes of a name or a number."""
 
 _MOST_LISTED = 8
 """Most files or results that an answer names; of the others it says how many there are."""

@@ -46,6 +46,7 @@ _TRIED_FOR_PATTERNS: Final = (
     "#aabbcc",
     *(letter * count for count in range(13) for letter in ("a", "A", "0", "1")),
 )
+"""Texts of which one may match a pattern: of formats and codes, and up to 12 letters or digits."""
 
 _ANNOTATIONS: Final = ("title", "description", "default", "examples")
 _NOT_UNDERSTOOD: Final = (
@@ -194,6 +195,7 @@ class _Maker:
                 one = firsts[at] if at < len(firsts) else schema.get("items", True)
                 items.append(self.make(one, name, inside, at))
         except NoValue:
+            # Elements that need not be there are left out.
             if len(items) < fewest:
                 raise
         unique = schema.get("uniqueItems") is True
