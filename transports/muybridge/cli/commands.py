@@ -110,8 +110,10 @@ class Muybridge(CommandGroup):
         with invocation.reporting_warnings():
             try:
                 code = self._run(ctx)
+                # Here, what cannot be printed is an error of the command, with its exit code.
                 sys.stdout.flush()
             except BaseException as error:  # noqa: BLE001  every ending has an exit code
+                # A second Ctrl-C must not cut short what is said about the first one.
                 with ignoring_signals():
                     code = _report(error, invocation)
         ctx.exit(code)

@@ -90,6 +90,7 @@ def _create_command(family: Family) -> click.Command:
         request = options.read_request(family, values)
         obtain_consent(invocation, request.quantities(), yes=yes)
         with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
+            # From here on, whoever interrupts has to be told whether anything was sent.
             invocation.note(pays=True)
             task = generation.create(client, request)
         invocation.say_next_command()

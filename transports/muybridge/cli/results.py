@@ -147,6 +147,7 @@ def check_stdout(what: str) -> None:
         click.UsageError: stdout cannot be written to. Nothing was sent.
     """
     try:
+        # To write nothing tells whether it is open.
         os.write(sys.stdout.fileno(), b"")
     except OSError as error:
         # What else goes wrong, such as a full disk, shows only when there is something to write.

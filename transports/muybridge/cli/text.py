@@ -195,6 +195,7 @@ def text(
     }
     if tools:
         settings["extra"] = {"tools": read_tools(tools)}
+    # Whatever may be wrong is found before a person is asked, and before anything is paid.
     _check(asked, prompt, settings)
     if invocation.presentation.output == STDOUT:
         raise click.UsageError("-o - is not possible: stdout has the text. Nothing was sent.")
