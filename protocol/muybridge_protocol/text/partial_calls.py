@@ -134,7 +134,7 @@ def _put(node: Any, steps: list[str | int], value: Any, *, adds: bool) -> Any:
         record: JsonObject = as_object(node) or {}
         return {**record, step: _put(record.get(step), rest, value, adds=adds)}
     items: list[Any] = [*as_array(node)]
-    # The position after the last item adds one. None may be left out.
+    # The position after the last item adds one. No position is skipped.
     if not (node is None or isinstance(node, list)) or step > len(items):
         raise ValueError(_MISPLACED)
     item = items[step] if step < len(items) else None

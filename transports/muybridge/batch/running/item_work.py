@@ -222,6 +222,7 @@ class ItemWork:
         A file that an earlier run may have given the same name is taken for this item's, unless it
         is recorded for another one.
         """
+        # A run that was killed between the file and the store has left the file under such a name.
         names = self._run.store.taken_names(saved, self.item.stem)
         number = self.item.number
         leftovers = frozenset(

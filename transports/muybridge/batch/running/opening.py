@@ -97,6 +97,7 @@ def opened(
             else reading.enter_context(checked_items(source, service.gave_out))
         )
         batch = _open_batch(service, items, folder, settings, given)
+        # The run, as soon as there is one.
         runs: list[Run] = []
         stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in runs)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)

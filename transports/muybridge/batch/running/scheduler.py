@@ -171,6 +171,7 @@ class Scheduler(FleetTeam):
             if self._items:
                 await self._go_on()
                 return True
+            # The last item in progress may just have ended, and made room.
             if self._may_take and self._slots:
                 return True
         return self._run.settings.dedupe and await self._wait_for_others()

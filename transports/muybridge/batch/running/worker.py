@@ -273,6 +273,8 @@ async def _work(
         check_service(found, client.service.require_base_url())
         places = where.open(found.place)
     await runtime.in_thread(places.store.check)
+    # Turns without progress, when the database was last reached, the counts then, whether the place
+    # for results has failed since, and whether the wait for one of them was announced.
     fruitless, reached, before, doubtful, waiting = 0, runtime.now(), None, False, False
     ends_at = FOREVER if settings.seconds is None else runtime.now() + settings.seconds
     while True:

@@ -161,7 +161,7 @@ def _traced(act: Callable[[], object]) -> str:
     os.read(ready_reading, 1)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        # With the mark, strace ignores a call that this processor does not have.
+        # With a question mark, strace ignores a call that this processor does not have.
         calls = ",".join(f"?{call}" for call in _CALLS)
         tracer = subprocess.Popen(  # noqa: S603  what is installed
             [strace, "-f", "-y", "-s", "64", "-e", f"trace={calls}", "-o", str(log),
