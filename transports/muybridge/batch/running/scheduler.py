@@ -263,25 +263,25 @@ class Scheduler(FleetTeam):
 
     # Exchanges
 
-    async def _exchange(self, sent: Dispatch[int]) -> None:
+    async def _exchange(self, dispatch: Dispatch[int]) -> None:
         # Ctrl-C waits for the response to a paid request.
         held: HeldInterrupt | None = None
-        exchange = partial(super()._exchange, sent)
+        exchange = partial(super()._exchange, dispatch)
         try:
-            with hold_interrupts(when=sent.request.paid) as held:
-                await self._about(self._items[sent.key], exchange)
+            with hold_interrupts(when=dispatch.request.paid) as held:
+                await self._about(self._items[dispatch.key], exchange)
         finally:
             if held is not None and held.seen:
                 self._run.fail(held.interrupt())
 
-    async def _before(self, sent: Dispatch[int]) -> ItemBooking | None:
-        work = self._items[sent.key]
-        if not sent.request.paid:
+    async def _before(self, dispatch: Dispatch[int]) -> ItemBooking | None:
+        work = self._items[dispatch.key]
+        if not dispatch.request.paid:
             with self._team.lock:
-                work.tracker.sending(sent.request)
+                work.tracker.sending(dispatch.request)
             return None
         with self._team.lock:
-            create = self._fleet.operation_of(sent.ticket)
+            create = self._fleet.operation_of(dispatch.ticket)
         assert isinstance(create, Create)  # noqa: S101  nothing else is paid
         books = self._driver.books
         assert books is not None  # noqa: S101  a batch has a store
@@ -297,24 +297,24 @@ class Scheduler(FleetTeam):
         if booking.name is not None and await self._has_joined(work, booking):
             raise Withdrawn
         with self._team.lock:
-            work.sending(sent.request)
+            work.sending(dispatch.request)
             work.armed, work.is_sending = booking.key, True
         return booking
 
-    async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
-        work = self._items[sent.key]
+    async def _after(self, dispatch: Dispatch[int], booking: Booking | None, end: End) -> None:
+        work = self._items[dispatch.key]
         if not isinstance(booking, ItemBooking):
-            await self._polled(work, sent, end)
+            await self._polled(work, dispatch, end)
             return
         work.is_sending = False
         work.find_outcome = partial(booking.outcome_of, end, self._runtime.now())
         if not booking.is_armed:
             work.armed, work.find_outcome = None, None
-            await self._not_armed(work, sent, booking, end)
+            await self._not_armed(work, dispatch, booking, end)
         else:
-            await self._conclude(work, sent, booking, end)
+            await self._conclude(work, dispatch, booking, end)
 
-    async def _polled(self, work: ItemWork, sent: Dispatch[int], end: End) -> None:
+    async def _polled(self, work: ItemWork, dispatch: Dispatch[int], end: End) -> None:
         """Let the fleet take the end of a query."""
         if isinstance(end, BrokenOff):
             raise end.error
@@ -322,7 +322,7 @@ class Scheduler(FleetTeam):
             if self._left:
                 return
             before = self._fleet.paused_until
-            _, outcome = self._take(work, sent, end)
+            _, outcome = self._take(work, dispatch, end)
             if outcome is not None:
                 self._settle(outcome)
             self._team.notify()
@@ -356,11 +356,11 @@ class Scheduler(FleetTeam):
             return True
 
     async def _not_armed(
-        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
+        self, work: ItemWork, dispatch: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Take why a create was not sent: a name, a budget, or a store that cannot be used."""
         if isinstance(end, BrokenOff):
-            note_request(end, sent.request)
+            note_request(end, dispatch.request)
             raise end.error
         if end is TWIN_UNDER_WAY:
             work.tracker.failed(TWIN_UNDER_WAY, self._runtime.now())
@@ -373,9 +373,9 @@ class Scheduler(FleetTeam):
                 return
             if end is TWIN_UNDER_WAY:  # whose name is free again
                 now = self._runtime.now()
-                self._fleet.postpone(sent.ticket, now, now)
+                self._fleet.postpone(dispatch.ticket, now, now)
                 return
-            _, outcome = self._take(work, sent, end)
+            _, outcome = self._take(work, dispatch, end)
         if outcome is not None and outcome.error is not None:
             await self._left_queued(work, outcome.error, booking)
 
@@ -396,7 +396,7 @@ class Scheduler(FleetTeam):
             self._finish(work)
 
     async def _conclude(
-        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
+        self, work: ItemWork, dispatch: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Record the outcome of a create, and let the fleet take it."""
         response = response_of(booking.key, end)
@@ -420,7 +420,7 @@ class Scheduler(FleetTeam):
                     f"{response.body[:1000]!r}"
                 )
             if isinstance(end, BrokenOff):  # only one of the two can be raised
-                note_request(end, sent.request)
+                note_request(end, dispatch.request)
                 end.error.add_note(f"{type(error).__name__} besides: {error}")
                 if isinstance(end.error, self._runtime.cancelled):
                     raise end.error from None
@@ -438,10 +438,10 @@ class Scheduler(FleetTeam):
             if await self._is_ours(work, booking, purchase, outcome):
                 with self._team.lock:
                     if not self._left:
-                        self._take_created(work, sent, end, purchase)
+                        self._take_created(work, dispatch, end, purchase)
         finally:
             if isinstance(end, BrokenOff):
-                note_request(end, sent.request)
+                note_request(end, dispatch.request)
                 if not isinstance(end.error, self._runtime.cancelled):
                     self._run.fail(end.error)
         if isinstance(end, BrokenOff) and isinstance(end.error, self._runtime.cancelled):
@@ -468,12 +468,12 @@ class Scheduler(FleetTeam):
     def _take_created(
         self,
         work: ItemWork,
-        sent: Dispatch[int],
+        dispatch: Dispatch[int],
         end: End,
         purchase: Purchase,
     ) -> None:
         """Let the fleet take the outcome of a create, which is recorded."""
-        events, outcome = self._take(work, sent, end)
+        events, outcome = self._take(work, dispatch, end)
         task = next((event.task for event in events if isinstance(event, Submitted)), None)
         if purchase.state is State.AMBIGUOUS and task is not None:
             # Another purchase has this task, or it cannot be recorded.
@@ -501,10 +501,10 @@ class Scheduler(FleetTeam):
         self._finish(work)
 
     def _take(
-        self, work: ItemWork, sent: Dispatch[int], end: End
+        self, work: ItemWork, dispatch: Dispatch[int], end: End
     ) -> tuple[tuple[Event, ...], FleetOutcome[int] | None]:
         """Let the fleet take the end of an exchange, and the listeners hear of it."""
-        events = take_end(self._fleet, work.tracker, sent, end, self._runtime.now())
+        events = take_end(self._fleet, work.tracker, dispatch, end, self._runtime.now())
         outcome = self._fleet.take_outcome()  # now, because a listener may raise
         work.tracker.tell_end(events)
         return events, outcome
