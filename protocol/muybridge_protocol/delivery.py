@@ -118,6 +118,8 @@ _REFUSALS: Mapping[int, Literal[Verdict.REFUSED]] = dict.fromkeys(
     (400, 401, 402, 403, 404, 405, 413, 415, 422, 425), Verdict.REFUSED
 )
 
+# A gateway may answer 408, 409, 499 or 5xx to a request that has reached the service, and nobody
+# knows what an unlisted status means. So only what is listed counts as a refusal.
 CREATE = Delivery[PaidVerdict](
     sent=Verdict.AMBIGUOUS,
     redirect=Verdict.AMBIGUOUS,
@@ -186,7 +188,7 @@ def fraction(seed: int) -> float:
     return ((mixed ^ (mixed >> 31)) >> 11) / (1 << 53)
 
 
-_MASK = (1 << 64) - 1
+_MASK = (1 << 64) - 1  # as splitmix64 calculates
 
 
 def retry_after(response: HttpResponse | HttpHead, wall: float | None = None) -> float | None:

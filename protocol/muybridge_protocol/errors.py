@@ -88,7 +88,7 @@ _SENTENCE_LIMIT = 2_000
 
 
 def _plain(value: object) -> object:
-    """Return *value* as a JSON value."""
+    """Return *value* as a JSON value: numbers that JSON lacks as null, and all else as text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -345,10 +345,10 @@ class TextAmbiguous(CreateAmbiguous):
     def next_step(self, face: Face = in_python) -> str:
         """Return what to do next, as a sentence."""
         where = " ".join(filter(None, map(face, self._remedies())))
-        kept = f"The response {where}." if where else ""
+        sentence = f"The response {where}." if where else ""
         lost = "" if self._has_response else "The answer is lost."
         decide = message(self.advice, face)
-        return f"{kept}{lost} Asking again may cost again. {decide}".strip()
+        return f"{sentence}{lost} Asking again may cost again. {decide}".strip()
 
     @property
     def _has_response(self) -> bool:
@@ -409,12 +409,12 @@ class WaitTimeout(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         seen = f" (last status: {self.status})" if self.status else ""
-        ended = f"The task did not end within {shown_seconds(self.waited)}{seen}"
+        sentence = f"The task did not end within {shown_seconds(self.waited)}{seen}"
         if self.silent is None:
-            return f"{ended}."
+            return f"{sentence}."
         why = f": {self.reason}" if self.reason else ""
         silence = f"{shown_seconds(self.silent)}{why}"
-        return as_sentence(f"{ended}; the service gave no valid response for the last {silence}")
+        return as_sentence(f"{sentence}; the service gave no valid response for the last {silence}")
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)

@@ -186,7 +186,7 @@ def is_clear_text(scheme: str, host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether *host* is this machine."""
+    """Whether *host*, a name or an address, is this machine."""
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

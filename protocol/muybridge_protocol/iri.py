@@ -13,6 +13,7 @@ _PARTS: Final = r"(?s)([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*)(.*)"
 _ENCODED: Final = " \\"
 _KEPT: Final = "".join(char for char in map(chr, range(0x80)) if char not in _ENCODED)
 _LONGEST_LABEL: Final = 63
+"""Most characters of one part of a host name (RFC 1035)."""
 
 
 def ascii_url(url: str) -> str:

@@ -10,6 +10,7 @@ import attrs
 from muybridge_protocol.records.json import readable
 
 _SHOWN_PROBLEMS: Final = 50
+"""Most problems that a message lists; of the others it says how many there are."""
 
 
 @attrs.frozen

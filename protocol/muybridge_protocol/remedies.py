@@ -228,7 +228,7 @@ ANYWAY: Final[Mapping[str, str]] = {
 
 
 def in_python(remedy: Remedy) -> str:
-    """Return what to do in Python."""
+    """Return what to do in Python, or "" if nothing can be done there."""
     option, owner = remedy.option, remedy.owner
     match remedy.kind:
         case RemedyKind.GIVE | RemedyKind.GIVE_FOR_TEXT:
@@ -324,7 +324,7 @@ def sentence(remedies: Iterable[Remedy], face: Face) -> str:
 
 
 def as_sentence(clause: str) -> str:
-    """Return *clause* as a sentence."""
+    """Return *clause* with a capital, and with a full stop unless it ends in one."""
     return f"{clause[:1].upper()}{clause[1:]}{full_stop(clause)}"
 
 

@@ -20,8 +20,8 @@ from muybridge.batch.running.recovery import recover
 from muybridge.batch.running.side_files import (
     UNFINISHED,
     DeadRunner,
-    KeptReply,
-    ReplySlot,
+    KeptResponse,
+    ResponseSlot,
     Runner,
     processes_at_work,
 )
@@ -55,16 +55,16 @@ def armed(found: Batch, key: str = "key-1") -> None:
     found.store.database.resign()
 
 
-def kept(folder: Path, reply: KeptReply) -> Path:
-    path = folder / FOLDER / "reply-dead-0"
-    slot = ReplySlot(path)
+def kept(folder: Path, reply: KeptResponse) -> Path:
+    path = folder / FOLDER / "response-dead-0"
+    slot = ResponseSlot(path)
     slot.keep(reply)
     slot.close()
     return path
 
 
-def reply_of(status: int = 200, body: bytes = REPLY, key: str = "key-1") -> KeptReply:
-    return KeptReply(key=key, status=status, body=body)
+def reply_of(status: int = 200, body: bytes = REPLY, key: str = "key-1") -> KeptResponse:
+    return KeptResponse(key=key, status=status, body=body)
 
 
 def test_a_runner_is_alive_as_long_as_it_holds_its_lock(folder: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_reply_that_the_store_does_not_know(folder: Path, found: Batch) -> Non
     """A response to a create that the store has not recorded shows that it is an older copy."""
     armed(found)
     path = kept(folder, reply_of(key="key-9"))
-    with pytest.raises(StoreUnusable, match=r"reply-dead-0 belongs to: it is an older copy"):
+    with pytest.raises(StoreUnusable, match=r"response-dead-0 belongs to: it is an older copy"):
         recover(found, folder / FOLDER)
     assert path.exists()
     assert found.entry(1).state is Stage.ARMED
@@ -264,8 +264,8 @@ def test_a_torn_side_file_is_no_reply(
 
 def test_a_side_file_has_its_room_beforehand(folder: Path) -> None:
     """Keeping the longest response takes no more room on the disk than the empty file had."""
-    path = folder / FOLDER / "reply-x-0"
-    slot = ReplySlot(path)
+    path = folder / FOLDER / "response-x-0"
+    slot = ResponseSlot(path)
     before = path.stat().st_size
     slot.keep(reply_of(body=b"x" * RAW_LIMIT * 2))
     assert path.stat().st_size == before

@@ -132,8 +132,8 @@ CHANGED = {
     "muybridge_purchases": {
         "token": "'task-7'",
         "candidate": "'task-7'",
-        "reply_status": "777",
-        "reply": 'CAST(\'{"id": "task-7"}\' AS BLOB)',
+        "response_status": "777",
+        "response": 'CAST(\'{"id": "task-7"}\' AS BLOB)',
         "state": "'accepted'",
         "decided_at": "7",
     },

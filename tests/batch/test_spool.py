@@ -56,7 +56,7 @@ def holder(tmp_path: Path) -> Iterator[Holder]:
 def left(folder: Path) -> list[str]:
     """Return the kinds of files of runners that stand beside the store."""
     found = sorted(path.name.partition("-")[0] for path in (folder / "out" / "state").iterdir())
-    return [name for name in found if name in ("reply", "runner")]
+    return [name for name in found if name in ("response", "runner")]
 
 
 def test_several_responses_at_once(
@@ -69,7 +69,7 @@ def test_several_responses_at_once(
         run(server, horses(6), concurrency=3, patience=0.1)
     assert "the next run reads them" in " ".join(raised.value.__notes__)
     assert server.posts == 3
-    assert left(tmp_path) == ["reply", "reply", "reply", "runner"]
+    assert left(tmp_path) == ["response", "response", "response", "runner"]
     holder.close()
     server.on_create = lambda _: None
     assert run(server, None).counts == {Stage.DOWNLOADED: 6}
@@ -91,7 +91,7 @@ def test_before_and_after_each_entry(
         with pytest.raises(StoreUnusable, match="Other processes are writing"):
             run(server, horses(3), concurrency=1, patience=0.1)
     assert server.posts == 1
-    assert left(tmp_path) == ["reply", "runner"]
+    assert left(tmp_path) == ["response", "runner"]
     holder.close()
     assert run(server, None).counts == {Stage.DOWNLOADED: 3}
     assert (server.posts, server.doubles, left(tmp_path)) == (3, [], ["runner"])
@@ -104,7 +104,7 @@ def test_a_part_of_a_response(run: Run, holder: Holder, tmp_path: Path) -> None:
         server.on_create = holder.hold
         with pytest.raises(StoreUnusable, match="Other processes are writing"):
             run(server, horses(2), concurrency=1, patience=0.1)
-        assert (server.posts, left(tmp_path)) == (1, ["reply", "runner"])
+        assert (server.posts, left(tmp_path)) == (1, ["response", "runner"])
         holder.close()
         report = run(server, None, concurrency=1)
         assert report.counts == {Stage.AMBIGUOUS: 2}
@@ -148,7 +148,7 @@ def test_a_side_file_that_cannot_be_read_stops_the_run(
     read_bytes = Path.read_bytes
 
     def refused(path: Path) -> bytes:
-        if path.name.startswith("reply-"):
+        if path.name.startswith("response-"):
             raise PermissionError(13, os.strerror(13))
         return read_bytes(path)
 
@@ -156,6 +156,6 @@ def test_a_side_file_that_cannot_be_read_stops_the_run(
         patched.setattr(Path, "read_bytes", refused)
         with pytest.raises(StoreUnusable, match="may hold the response to a paid request"):
             run(server, None)
-    assert (server.posts, left(tmp_path)) == (1, ["reply", "runner"])
+    assert (server.posts, left(tmp_path)) == (1, ["response", "runner"])
     assert run(server, None).counts == {Stage.DOWNLOADED: 2}
     assert (server.posts, server.doubles) == (2, [])

@@ -61,7 +61,7 @@ def test_a_worker_finishes_the_batch(
     ]
     assert (server.posts, server.doubles) == (6, [])
     with shared.open() as found:
-        assert not list((tmp_path / "out" / f"batch-{found.number:x}").glob("reply-*"))
+        assert not list((tmp_path / "out" / f"batch-{found.number:x}").glob("response-*"))
         assert found.owners() == []
 
 

@@ -18,7 +18,7 @@ import muybridge
 import muybridge_protocol
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.items.entry import Entry
-from muybridge.batch.running.side_files import KeptReply, ReplySlot
+from muybridge.batch.running.side_files import KeptResponse, ResponseSlot
 from muybridge.cli.batch_progress import entry_record, event_record
 from muybridge.cli.records import (
     answer_record,
@@ -151,8 +151,8 @@ def ask(path: str, body: object) -> bytes:
 
 
 def side_file(folder: Path) -> None:
-    with closing(ReplySlot(folder / "slot")) as slot:
-        slot.keep(KeptReply(key="key-1", status=200, body=b"{}"))
+    with closing(ResponseSlot(folder / "slot")) as slot:
+        slot.keep(KeptResponse(key="key-1", status=200, body=b"{}"))
 
 
 SHAPES: dict[str, Callable[[Path], object]] = {

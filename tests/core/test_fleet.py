@@ -566,7 +566,7 @@ def test_each_refusal_doubles_the_gap_up_to_a_bound() -> None:
     """Refused again and again, the fleet asks more and more seldom, but never stops asking."""
     throttle, gaps, now = Throttle(seed=1), list[float](), 0.0
     for _ in range(10):
-        throttle.heard(reply(429), sent=now, now=now + 1)
+        throttle.record_response(reply(429), sent=now, now=now + 1)
         gaps.append(throttle.gap)
         assert throttle.until >= now + 1 + throttle.gap
         now = throttle.until
@@ -578,17 +578,17 @@ def test_refusals_of_one_burst_count_once() -> None:
     """Eight requests that were under way together and are all refused tell one thing."""
     throttle = Throttle(seed=1)
     for late in range(8):
-        throttle.heard(reply(429), sent=0.0, now=1.0 + late / 10)
+        throttle.record_response(reply(429), sent=0.0, now=1.0 + late / 10)
     assert throttle.gap == FIRST_GAP
 
 
 def test_a_success_of_a_request_from_before_does_not_ease() -> None:
     """A response to what was sent before the slow-down tells nothing about the new pace."""
     throttle = Throttle(seed=1)
-    throttle.heard(reply(429), sent=0.0, now=1.0)
-    throttle.heard(reply(200), sent=0.5, now=1.5)
+    throttle.record_response(reply(429), sent=0.0, now=1.0)
+    throttle.record_response(reply(200), sent=0.5, now=1.5)
     assert throttle.gap == FIRST_GAP
-    throttle.heard(reply(200), sent=5.0, now=6.0)
+    throttle.record_response(reply(200), sent=5.0, now=6.0)
     assert throttle.gap < FIRST_GAP
 
 

@@ -55,7 +55,7 @@ def test_a_create_that_is_put_off() -> None:
     """A create that is put off makes room for others, and is dispatched again later."""
     fleet, sent = begun()
     assert isinstance(fleet.next_action(0.0), Busy)
-    fleet.put_off(sent.ticket, 5.0, 1.0)
+    fleet.postpone(sent.ticket, 5.0, 1.0)
     other = fleet.next_action(1.0)
     assert isinstance(other, Dispatch)
     assert other.key == "two"
@@ -64,7 +64,7 @@ def test_a_create_that_is_put_off() -> None:
     again = fleet.next_action(5.0)
     assert isinstance(again, Dispatch)
     assert (again.key, again.request) == ("one", sent.request)
-    fleet.put_off(again.ticket, 9.0, 5.0)
+    fleet.postpone(again.ticket, 9.0, 5.0)
     fleet.stop()
     assert isinstance(fleet.next_action(9.0), Done)
     (left,) = fleet.outstanding()
@@ -74,8 +74,8 @@ def test_a_create_that_is_put_off() -> None:
 def test_a_ticket_that_does_not_exist() -> None:
     """A dispatch is ended once."""
     fleet, sent = begun()
-    fleet.put_off(sent.ticket, 5.0, 1.0)
+    fleet.postpone(sent.ticket, 5.0, 1.0)
     with pytest.raises(RuntimeError, match="is under way: report the end"):
-        fleet.put_off(sent.ticket, 5.0, 1.0)
+        fleet.postpone(sent.ticket, 5.0, 1.0)
     with pytest.raises(RuntimeError, match="is under way: report the end"):
         fleet.settle(sent.ticket, TASK, 1.0)

@@ -17,7 +17,7 @@ from .driving import reply
 def told(throttle: Throttle, response: HttpResponse, *, sent: float, now: float) -> Throttle:
     """Return what *throttle* becomes; it is left as it was."""
     after = attrs.evolve(throttle)
-    after.heard(response, sent=sent, now=now)
+    after.record_response(response, sent=sent, now=now)
     return after
 
 
@@ -25,18 +25,18 @@ def slowed(times: int = 1) -> Throttle:
     """Return a throttle that was asked to slow down at 1, 2, ... seconds, for no time."""
     throttle = Throttle(seed=0)
     for now in range(1, times + 1):
-        throttle.heard(reply(429, Retry_After="0"), sent=now, now=now)
+        throttle.record_response(reply(429, Retry_After="0"), sent=now, now=now)
     return throttle
 
 
 def test_nothing_is_held_back_at_first() -> None:
     """A throttle that has heard nothing, or only good of the service, holds nothing back."""
     throttle = Throttle(seed=0)
-    throttle.sent(5.0)
-    throttle.heard(reply(200), sent=5.0, now=6.0)
+    throttle.record_request(5.0)
+    throttle.record_response(reply(200), sent=5.0, now=6.0)
     for status in (404, 500, 503):
-        throttle.heard(reply(status), sent=6.0, now=7.0)
-    throttle.heard(reply(200, Retry_After="60"), sent=7.0, now=8.0)
+        throttle.record_response(reply(status), sent=6.0, now=7.0)
+    throttle.record_response(reply(200, Retry_After="60"), sent=7.0, now=8.0)
     assert throttle == Throttle(seed=0, gap=0.0, until=-inf, slowed=-inf, refusals=0)
 
 
@@ -54,7 +54,7 @@ def test_a_pause_that_no_reply_asks_for_is_drawn(seed: int) -> None:
     throttle = Throttle(seed=seed)
     for refusal in range(1, 6):
         now = 1000.0 * refusal
-        throttle.heard(reply(429), sent=now, now=now)
+        throttle.record_response(reply(429), sent=now, now=now)
         pause = max(throttle.gap, backoff(seed, refusal))
         assert throttle.until == now + pause
 
@@ -74,11 +74,11 @@ def test_a_pause_is_as_long_as_is_asked(status: int, asked: str, pause: float) -
 def test_a_pause_is_never_cut_short() -> None:
     """What was asked for stands, whatever is heard or sent later."""
     throttle = told(Throttle(seed=0), reply(429, Retry_After="60"), sent=0.0, now=0.0)
-    throttle.heard(reply(429, Retry_After="1"), sent=5.0, now=5.0)
+    throttle.record_response(reply(429, Retry_After="1"), sent=5.0, now=5.0)
     assert throttle.until == 60
-    throttle.sent(50.0)
+    throttle.record_request(50.0)
     assert throttle.until == 60
-    throttle.sent(60.0)
+    throttle.record_request(60.0)
     assert throttle.until == 60.25
 
 
@@ -99,13 +99,13 @@ def test_a_success_eases() -> None:
     assert told(throttle, reply(200), sent=2.0, now=2.5).gap == 0.25 * 0.95
     while wanted >= 0.001:
         assert (throttle.gap, throttle.refusals) == (wanted, 2)
-        throttle.heard(reply(200), sent=3.0, now=4.0)
+        throttle.record_response(reply(200), sent=3.0, now=4.0)
         wanted *= 0.95
     assert (throttle.gap, throttle.refusals) == (0, 0)
     until = throttle.until
-    throttle.sent(1e6)
+    throttle.record_request(1e6)
     assert throttle.until == until
-    throttle.heard(reply(429), sent=1e6, now=1e6)
+    throttle.record_response(reply(429), sent=1e6, now=1e6)
     assert throttle.until == 1e6 + max(0.125, backoff(0, 1))
 
 
@@ -113,7 +113,7 @@ def test_a_gap_of_a_millisecond_is_one() -> None:
     """Only a gap below a millisecond counts as none."""
     throttle = Throttle(seed=0, gap=0.001 / 0.95, slowed=0.0, refusals=1)
     assert throttle.gap * 0.95 == 0.001, "the numbers of this test"
-    throttle.heard(reply(200), sent=1.0, now=2.0)
+    throttle.record_response(reply(200), sent=1.0, now=2.0)
     assert throttle.gap == 0.001
 
 
@@ -121,7 +121,7 @@ def failed(*sent: float) -> Throttle:
     """Return a throttle whose requests, sent at these times, have got no response."""
     throttle = Throttle(seed=0)
     for moment in sent:
-        throttle.failed(sent=moment)
+        throttle.record_failure(sent=moment)
     return throttle
 
 
@@ -130,9 +130,9 @@ def test_failures_alone_for_five_seconds_are_an_outage(answered: float, recovere
     """An outage lasts from the first request that failed to the first one that is answered."""
     throttle = failed(10.0, 12.0, 9.0)
     assert throttle.failing == 10
-    throttle.heard(reply(200), sent=answered - 1, now=answered)
+    throttle.record_response(reply(200), sent=answered - 1, now=answered)
     assert (throttle.failing, throttle.recovered) == (None, recovered)
-    throttle.heard(reply(200), sent=100.0, now=200.0)
+    throttle.record_response(reply(200), sent=100.0, now=200.0)
     assert throttle.recovered == recovered
 
 
@@ -148,9 +148,9 @@ def test_what_counts_as_failing(status: int, *, fails: bool) -> None:
 def test_an_answer_from_before_a_slow_down_ends_no_outage() -> None:
     """An answer to an older request says nothing of how the service is now."""
     throttle = slowed()
-    throttle.heard(reply(200), sent=0.5, now=60.0)
+    throttle.record_response(reply(200), sent=0.5, now=60.0)
     assert (throttle.failing, throttle.recovered) == (1, -inf)
-    throttle.heard(reply(200), sent=1.0, now=61.0)
+    throttle.record_response(reply(200), sent=1.0, now=61.0)
     assert (throttle.failing, throttle.recovered) == (None, 61)
 
 
@@ -159,7 +159,7 @@ def test_polls_that_an_outage_held_up_are_spread() -> None:
     assert Throttle(seed=0).after_outage(5.0, 30.0, 1) == 5
     throttle = failed(10.0)
     assert throttle.after_outage(20.0, 30.0, 1) == 20
-    throttle.heard(reply(200), sent=99.0, now=100.0)
+    throttle.record_response(reply(200), sent=99.0, now=100.0)
     assert throttle.after_outage(100.0, 30.0, 1) == 100
     moments = [throttle.after_outage(99.5, 30.0, seed) for seed in range(300)]
     assert min(moments) < 101

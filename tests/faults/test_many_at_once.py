@@ -26,7 +26,7 @@ from client.in_process import World
 from client.requests_made import image
 from muybridge import batch
 from muybridge.batch import Stage, StoreUnusable
-from muybridge.batch.running.side_files import KeptReply, ReplySlot
+from muybridge.batch.running.side_files import KeptResponse, ResponseSlot
 from muybridge_protocol.records.tasks import Task
 from processes import environment
 from trio_client.in_trio import (
@@ -270,7 +270,7 @@ def test_the_store_stays_locked(stores: Stores, tmp_path: Path) -> None:
             with pytest.raises(StoreUnusable, match="Other processes are writing"):
                 stores.run(server, horses(2), concurrency=1, patience=0.01)
             assert server.posts == 1
-            assert len(list(stores.path.parent.glob("reply-*"))) == 1
+            assert len(list(stores.path.parent.glob("response-*"))) == 1
         holder.execute("ROLLBACK")
         server.on_create = lambda _: None
         assert stores.run(server, None).counts == {Stage.DOWNLOADED: 2}
@@ -282,7 +282,7 @@ def test_nothing_is_left_to_write_to(
 ) -> None:
     """Where the side file fails as well, the error has the response; the item is ambiguous then."""
 
-    def full(_: ReplySlot, __: KeptReply) -> None:
+    def full(_: ResponseSlot, __: KeptResponse) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(*moments.at("response kept").place, full)

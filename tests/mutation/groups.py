@@ -481,7 +481,7 @@ EQUIVALENT: dict[_Key, str] = {
         (
             *_swapped(
                 f"{_CORE}.operations.download",
-                "asked = min(retry_after(head) or 0.0, LONGEST_WAIT)",
+                "pause = min(retry_after(head) or 0.0, LONGEST_WAIT)",
                 ("0.0", "-1.0"),
             ),
             *_swapped(
@@ -501,7 +501,7 @@ EQUIVALENT: dict[_Key, str] = {
         (
             *_swapped(
                 f"{_CORE}.operations.download",
-                "stage: Stage = Stage.FETCHING",
+                "stage: DownloadStage = DownloadStage.FETCHING",
                 ("FETCHING", "READING"),
             ),
             *_swapped(f"{_CORE}.operations.download", "refreshed: bool = False", ("False", "True")),
@@ -660,7 +660,7 @@ EQUIVALENT: dict[_Key, str] = {
             *_swapped(
                 f"{_CORE}.fleet.throttle",
                 "self.until = max("
-                "self.until, now + max(self.gap, min(asked or 0.0, LONGEST_WAIT)))",
+                "self.until, now + max(self.gap, min(pause or 0.0, LONGEST_WAIT)))",
                 ("0.0", "-1.0"),
             ),
         ),
@@ -681,7 +681,7 @@ EQUIVALENT: dict[_Key, str] = {
             *_swapped(f"{_CORE}.estimates.price_entry", _SPELLED, ("n=1", "n=2")),
             *_swapped(
                 f"{_CORE}.estimates.price_entry",
-                "close = get_close_matches(model, list(known), n=1)",
+                "close = get_close_matches(model, list(names), n=1)",
                 ("n=1", "n=2"),
             ),
         ),

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,20 @@ def test_what_is_argued_belongs_to_a_group() -> None:
         assert reason
 
 
+def test_what_is_argued_is_a_mutant() -> None:
+    """Each of them is one of its module's mutants: the line may be another one by now."""
+    for name in {module for module, _, _ in EQUIVALENT}:
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        made = mutants(Path(spec.origin).read_text("utf-8"))
+        known = {(name, mutant.before, mutant.after) for mutant in made}
+        assert {key for key in EQUIVALENT if key[0] == name} - known == set()
+
+
 TRIAL = """
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from mutation.trial import tried
 

@@ -56,7 +56,7 @@ ONE: Amounts = {it: Decimal(1) if it is Measure.CREATES else Decimal(0) for it i
 ARMED = Purchase(key="k", account="a", owner="o", state=State.ARMED, armed_at=0.0, amounts=ONE)
 ACCEPTED = Outcome(state=State.ACCEPTED, task=Task(id="T"))
 RELEASED = Outcome(state=State.RELEASED, reason="429")
-AMBIGUOUS = Outcome(state=State.AMBIGUOUS, reason="cut off", candidate="C", reply=b"{")
+AMBIGUOUS = Outcome(state=State.AMBIGUOUS, reason="cut off", candidate="C", response=b"{")
 OUTCOMES = (ACCEPTED, RELEASED, AMBIGUOUS, UNKNOWN_END)
 
 
@@ -121,7 +121,7 @@ def test_whoever_finds_the_sender_dead_takes_no_evidence_away() -> None:
 def test_evidence_replaces_that_nothing_is_known() -> None:
     """The sender was only paused: what it has seen says more."""
     after = concluded(concluded(ARMED, UNKNOWN_END), AMBIGUOUS)
-    assert (after.reason, after.candidate, after.reply) == ("cut off", "C", b"{")
+    assert (after.reason, after.candidate, after.response) == ("cut off", "C", b"{")
 
 
 @pytest.mark.parametrize("state", State)

@@ -50,7 +50,7 @@ from .racer import order_of as order
 
 THROTTLED = Outcome(state=State.RELEASED, reason="429")
 UNCLEAR = Outcome(state=State.AMBIGUOUS, reason="cut off")
-AMBIGUOUS = Outcome(state=State.AMBIGUOUS, reason="cut off", candidate="C", reply=b"\x00{")
+AMBIGUOUS = Outcome(state=State.AMBIGUOUS, reason="cut off", candidate="C", response=b"\x00{")
 
 
 def accepted(task: str) -> Outcome:
@@ -71,7 +71,7 @@ def test_a_purchase_is_read_as_it_was_written(store: Store) -> None:
     assert store.find(bought.key) == bought
     after = store.conclude(bought.key, AMBIGUOUS)
     assert store.find(bought.key) == after
-    assert (after.reply, after.candidate, after.amounts) == (b"\x00{", "C", amounts)
+    assert (after.response, after.candidate, after.amounts) == (b"\x00{", "C", amounts)
     assert after.tags == ("a=1", "b=2")
     assert [*store.purchases()] == [*store.purchases(State.AMBIGUOUS)] == [after]
     assert [*store.purchases(State.ARMED, State.RELEASED)] == []

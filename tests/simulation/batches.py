@@ -201,7 +201,7 @@ class _Batch:
 
     def _has_kept(self) -> bool:
         """Whether a response is left in a file whose process has ended."""
-        return any(path.read_bytes()[:1] == b"{" for path in self._root.rglob("reply-*"))
+        return any(path.read_bytes()[:1] == b"{" for path in self._root.rglob("response-*"))
 
     def _settle(self) -> None:
         """Run the batch without faults: nothing is left open then."""

@@ -25,7 +25,7 @@ import attrs
 from muybridge.base_client import BaseClient
 from muybridge.batch.running import recovery
 from muybridge.batch.running.creates import ItemBooking
-from muybridge.batch.running.side_files import DeadRunner, ReplySlot
+from muybridge.batch.running.side_files import DeadRunner, ResponseSlot
 from muybridge.credentials import Credentials
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff
@@ -413,7 +413,7 @@ FAULTS: Final = (
     Fault("an outage speeds up polls", ((Poll, "_again", _again_at_once),)),
     Fault(
         "a response is not kept before it is read",
-        ((ReplySlot, "keep", _nothing),),
+        ((ResponseSlot, "keep", _nothing),),
         "batches",
     ),
     Fault(

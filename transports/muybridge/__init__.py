@@ -181,9 +181,9 @@ if not TYPE_CHECKING:  # type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name.endswith("Request") and name not in _LAZY:  # a family that is not in the table
-            found = getattr(import_module("muybridge_protocol.families"), name, None)
-            if found is not None:
-                return found
+            value = getattr(import_module("muybridge_protocol.families"), name, None)
+            if value is not None:
+                return value
         return _LAZY.get(name)
 
 

@@ -181,6 +181,7 @@ class BaseClient:
             if self._owns_transport:
                 await self._driver.transport.close()
         finally:
+            # A set, because these are mostly one and the same.
             for books in {self._books, self._names}:
                 if books is not None:
                     await self._driver.runtime.finish_in_thread(books.close)

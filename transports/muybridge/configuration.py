@@ -69,8 +69,9 @@ def read_service(
         check_type("account", account, str, "a string")
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     base = find_address(base_url, BASE_URL_VARIABLE)
-    text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
-    if key is None and base is None and text_found is None and base_url != "":
+    text_base = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
+    # Where nothing is set up, one error names both. A base URL of "" says that text alone is meant.
+    if key is None and base is None and text_base is None and base_url != "":
         raise InvalidAddress(
             "There is no base URL and no API key.",
             Remedy(
@@ -83,7 +84,7 @@ def read_service(
         )
     service = Service(
         base_url=base,
-        text_base_url=text_found,
+        text_base_url=text_base,
         allow_plain_http=allow_plain_http,
         allow_insecure_downloads=allow_insecure_downloads,
     )
@@ -172,15 +173,15 @@ def all_tags(tags: Tags | None) -> Tags:
         LocalError: Some cannot be used.
         TypeError: They are no mapping.
     """
-    said = os.environ.get(TAGS_VARIABLE)
-    if tags is None and not said:
+    setting = os.environ.get(TAGS_VARIABLE)
+    if tags is None and not setting:
         return NO_TAGS
     from muybridge_protocol.purchases import checked_tags, read_tags
 
     given = checked_tags(tags)
-    if not said:
+    if not setting:
         return given
-    return {**read_tags((one.strip() for one in said.split(",")), TAGS_VARIABLE), **given}
+    return {**read_tags((one.strip() for one in setting.split(",")), TAGS_VARIABLE), **given}
 
 
 def check_spending(budget: object, store: object) -> None:

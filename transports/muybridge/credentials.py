@@ -180,8 +180,8 @@ def fingerprint_of(key: str, salt: bytes) -> str:
     return _digest(salt, check_key(key).encode())
 
 
-def _digest(salt: bytes, said: bytes) -> str:
-    return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
+def _digest(salt: bytes, message: bytes) -> str:
+    return hmac.new(salt, message, "sha256").hexdigest()[:_FINGERPRINT]
 
 
 def _written(key: str) -> str:

@@ -39,8 +39,8 @@ def install_command(extra: str = "") -> str:
 def _installer() -> str:
     if find_spec("pip") is None:  # as in the environments that uv makes
         return f"uv pip install --python {_quoted(sys.executable)}"
-    found = which("pip")
-    if found is not None and Path(found).parent == Path(sys.executable).parent:
+    pip = which("pip")
+    if pip is not None and Path(pip).parent == Path(sys.executable).parent:
         return "pip install"
     return f"{_quoted(sys.executable)} -m pip install"
 

@@ -67,7 +67,7 @@ class HeldInterrupt:
 
     @property
     def seen(self) -> bool:
-        """Whether one arrived."""
+        """Whether one arrived. That is known once the block has ended, to one holder alone."""
         return self.number is not None
 
     def interrupt(self) -> KeyboardInterrupt:
@@ -254,13 +254,13 @@ def terminating_on_signals() -> Generator[None, None, None]:
     It is for the command. An ignored signal, such as SIGHUP under nohup, stays ignored, and an
     existing handler stays in place.
     """
-    taken = [one for one in _TERMINATION if signal.getsignal(one) is signal.SIG_DFL]
-    for number in taken:
+    numbers = [one for one in _TERMINATION if signal.getsignal(one) is signal.SIG_DFL]
+    for number in numbers:
         signal.signal(number, _terminate)
     try:
         yield
     finally:
-        for number in taken:
+        for number in numbers:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -270,15 +270,15 @@ def ignoring_signals() -> Generator[None, None, None]:
 
     It is for the last lines of a command that one of them has ended.
     """
-    taken: dict[int, _Handler] = {}
+    handlers: dict[int, _Handler] = {}
     if threading.current_thread() is threading.main_thread():
-        taken = _interrupting()
-    for number in taken:
+        handlers = _interrupting()
+    for number in handlers:
         signal.signal(number, signal.SIG_IGN)
     try:
         yield
     finally:
-        for number, usual in taken.items():
+        for number, usual in handlers.items():
             signal.signal(number, usual)
 
 

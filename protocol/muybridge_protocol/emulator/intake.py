@@ -17,6 +17,7 @@ REQUEST_BODY_LIMIT = 32 * MEBIBYTE
 
 MOST_FIELDS = 256
 DEEPEST_NESTING = 32
+"""Limits of ours. No request that the specification shows comes near them."""
 
 
 @attrs.frozen

@@ -26,6 +26,7 @@ OTHER_SECONDS = 5
 _VIDM_RANGE = (4, 15)
 
 _AUTOMATIC = -1
+"""Stands for a length that the service chooses."""
 
 
 def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
@@ -41,9 +42,9 @@ def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
         return family.fixed_seconds
     if follows_video(family, body):
         return REFERENCE_VIDEO_SECONDS
-    asked = _asked_seconds(family, body)
-    if asked is not None:
-        return asked
+    seconds = _asked_seconds(family, body)
+    if seconds is not None:
+        return seconds
     field = family.field("duration")
     default = field.service_default if field is not None else None
     return default if _is_number(default) else ASSUMED_SECONDS.get(family.name, OTHER_SECONDS)
@@ -62,12 +63,12 @@ def tokens(seconds: float) -> int:
 def _asked_seconds(family: Family, body: Mapping[str, object]) -> float | None:
     if family is VIDM:  # its body is not shown, so nothing has checked its duration
         low, high = _VIDM_RANGE
-        asked = body.get("duration", body.get("seconds"))
-        return asked if _is_number(asked) and low <= asked <= high else None
+        seconds = body.get("duration", body.get("seconds"))
+        return seconds if _is_number(seconds) and low <= seconds <= high else None
     for name in LENGTH_FIELDS:
-        asked = body.get(name)
-        if family.field(name) is not None and _is_number(asked) and asked != _AUTOMATIC:
-            return asked
+        seconds = body.get(name)
+        if family.field(name) is not None and _is_number(seconds) and seconds != _AUTOMATIC:
+            return seconds
     return None
 
 

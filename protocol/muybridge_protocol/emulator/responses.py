@@ -63,7 +63,7 @@ class StreamedResponse(HttpResponse):
 
 
 def json_response(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:
-    """Return a response with *value* as its JSON body."""
+    """Return a response with *value* as its JSON body, in ASCII."""
     # ASCII alone, because a lone surrogate that a request held has no UTF-8.
     return HttpResponse(status, (_JSON_TYPE, *headers), json.dumps(value).encode("ascii"))
 
@@ -103,13 +103,13 @@ def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[st
     status = task.status(now)
     completed = status is Status.COMPLETED
     url = f"{public_url}/media/{quote(media_name(task), safe='')}" if completed else None
-    made: dict[str, object] = {f"{family.media}_url": url}
+    record: dict[str, object] = {f"{family.media}_url": url}
     if family is VIDD:
-        made["total_tokens"] = None
+        record["total_tokens"] = None
     if completed and task.seconds is not None:
-        made["actual_duration"] = task.seconds
+        record["actual_duration"] = task.seconds
         if family in (VIDD, VIDSB):
-            made["total_tokens"] = tokens(task.seconds)
+            record["total_tokens"] = tokens(task.seconds)
     return partial(
         Result,
         id=task.id,
@@ -118,7 +118,7 @@ def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[st
         created=task.created,
         model=task.model,
         status=status,
-        **made,
+        **record,
         **_error(task, status),
     )
 
@@ -129,7 +129,7 @@ def media_name(task: EmulatedTask) -> str:
 
 
 def _error(task: EmulatedTask, status: Status) -> Mapping[str, object]:
-    failed = status is Status.FAILED
-    if task.family.omits_error and not failed:
+    has_failed = status is Status.FAILED
+    if task.family.omits_error and not has_failed:
         return {}
-    return {"error": task.error if failed else None}
+    return {"error": task.error if has_failed else None}

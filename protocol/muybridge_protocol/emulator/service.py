@@ -91,7 +91,7 @@ class Emulator:
         return len(self._tasks)
 
     def task(self, task_id: str) -> EmulatedTask | None:
-        """Return the task with *task_id*, or None."""
+        """Return the task with *task_id*, even if its record is deleted by now, or None."""
         return self._tasks.get(task_id)
 
     def newest(self, most: int) -> tuple[EmulatedTask, ...]:
@@ -149,6 +149,8 @@ class Emulator:
             ValueError: A task was made, and *new_id* belongs to another.
         """
         access = authenticate(self._keys, request.headers)
+        # Found before anything can be refused, because each protocol words a refusal in its own
+        # shape.
         protocol = text_protocol(request.target)
         try:
             if access is None:
@@ -196,6 +198,8 @@ class Emulator:
         report = family.check(body, keep_unknown=not self._strict, own=self._here.gave_out)
         # To the service, any text is a text.
         problems = tuple(problem for problem in report.problems if problem.rule != FILE_TEXT)
+        # Other families refuse such a request. `imgb` creates a task that has failed (spec, "States
+        # and transitions").
         if problems and (family is not IMGB or _concerns_model(problems)):
             raise _bad_request(problems)
         task = accept(family, body, sent=request.body, task_id=new_id, now=now, timing=self._timing)

@@ -56,5 +56,5 @@ class Price:
 
     @property
     def key(self) -> Key:
-        """What the price is for."""
+        """What the price is for. A price list has no two prices with the same key."""
         return (self.family, self.model, self.tier)

@@ -134,5 +134,5 @@ class Totals:
 
     @property
     def total(self) -> Total:
-        """The total of all groups."""
+        """The total of all groups, which is zero without any."""
         return sum(self.groups.values(), Total())

@@ -27,10 +27,10 @@ def class_docstring(family: Family) -> tuple[str, ...]:
         *(f"{name(rule.field)} {rule.message(name)}." for rule in family.ineffective),
         *family.notes,
     ]
-    made = (
+    opening = (
         f"{article} {family.media} with family `{family.name}` (spec, `POST {family.create_path}`)."
     )
-    return (made, " ".join(sentences)) if sentences else (made,)
+    return (opening, " ".join(sentences)) if sentences else (opening,)
 
 
 def whole_docstring(family: Family) -> str:
@@ -53,8 +53,8 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
     yield f"{field.text(family.python_name)}{f' ({accepted})' if accepted else ''}."
     media = [rule for rule in field.rules if isinstance(rule, MediaUrl) and rule.base64]
     if media:
-        stated = any(rule.base64_stated for rule in media)
-        yield f"For a local file, use load_media(path{'' if stated else ', allow_inline=True'})."
+        is_stated = any(rule.base64_stated for rule in media)
+        yield f"For a local file, use load_media(path{'' if is_stated else ', allow_inline=True'})."
     if field.service_default is not None:
         yield f"Default {field.service_default}."
     for model in family.models:

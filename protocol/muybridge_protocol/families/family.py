@@ -456,6 +456,7 @@ class Family:
             if alias.field not in body:
                 given[alias.field] = alias.legacy
             other = body.setdefault(alias.field, value)
+            # Two numbers must be one and the same: True equals 1, and is another value in JSON.
             if other is not value and not (isinstance(value, str | InlineMedia) and other == value):
                 conflicts.append(
                     Problem(
@@ -520,6 +521,7 @@ class Family:
             for rule in field.rules
             if isinstance(rule, MediaUrl) and str(rule.kind) in wanted
         ]
+        # The sort is stable: among arrays, and among single ones, the first field is suggested.
         candidates.sort(key=lambda field: field.kind is not Kind.STRINGS)
         return candidates[0].wire if candidates else None
 
@@ -542,7 +544,7 @@ class Family:
         return attrs.evolve(problem, accepted=f"{problem.accepted}; {hint}")
 
     def _fields_for_files(self, name: Naming) -> list[str]:
-        """Return the fields that take files."""
+        """Return the fields that take files, as *name* calls them."""
         return [name(field.wire) for field in self.fields if field.takes_files]
 
     def _no_files(self, name: Naming) -> str:

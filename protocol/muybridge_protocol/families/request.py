@@ -107,6 +107,7 @@ class MediaRequest(JsonValue):
 
     def __attrs_post_init__(self) -> None:
         family = self.family
+        # Numbers first: what is checked is what will be sent.
         for field in family.fields:
             value = getattr(self, field.name)
             plain = field.kind.plain(value)
@@ -114,6 +115,8 @@ class MediaRequest(JsonValue):
                 object.__setattr__(self, field.name, plain)
         name = family.python_name
         report = family.check(self._body(), extra=self.extra, own=any_link, name=name)
+        # Files are judged only in a request that is right otherwise: what they must be may depend
+        # on its other fields.
         problems = report.problems or tuple(named(self._problems_of_files(), name))
         if problems:
             raise InvalidRequest(family.name, with_loading(problems, family, IN_PYTHON, name))
@@ -122,13 +125,16 @@ class MediaRequest(JsonValue):
         body = self._body()
         for field in family.fields:
             value = body.get(field.wire)
+            # The caller may change a list afterwards, and a request is hashed.
             if is_array(value):
                 object.__setattr__(self, field.name, tuple(value))
         extra: dict[str, Any] = {}
         if self.extra:
+            # Likewise a copy, down to the last list.
             extra = json.loads(json.dumps(dict(self.extra)))
         object.__setattr__(self, "extra", extra)
         for notice in report.notices:
+            # Past this method, the `__init__` of attrs and the one that checks names.
             warnings.warn(str(notice), IgnoredSetting, stacklevel=4)
 
     @property
@@ -298,6 +304,8 @@ def parse(
             refused = error
         else:
             return request
+    # Of the names on the wire, which the caller has used. What only the request itself has found,
+    # about its files, is raised as it is.
     report = family.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
     if not report.ok or refused is None:
         raise InvalidRequest(family.name, report.problems)
@@ -344,6 +352,8 @@ def _class_of(kind: type[MediaRequest], name: object) -> type[MediaRequest]:
     if kind is not MediaRequest and name in (None, kind.family.name):
         return kind
     for one in kind.__subclasses__():
+        # With slots, attrs makes a class anew. The one that was written has no family, and is still
+        # listed here until it is collected.
         if vars(one).get("family") is not None and one.family.name == name:
             return one.family.request
     said = f"{shown(name)} is not the family of a {kind.__name__}"

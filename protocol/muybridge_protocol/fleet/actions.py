@@ -66,7 +66,7 @@ class FleetOutcome(Generic[K]):
 
     @property
     def error(self) -> ServiceError | None:
-        """The error, or None."""
+        """The error, or None after a result."""
         return self.outcome if isinstance(self.outcome, ServiceError) else None
 
     def unwrap(self) -> Result:

@@ -114,8 +114,8 @@ class Lane(Generic[K]):
         """Return whether a create may go: one that has begun, or a new one if there is *room*."""
         if not self.creates:
             return False
-        begun = self.creates[0].operation is not None  # those that have begun are in front
-        return begun or (room and self.in_progress < self.limit)
+        has_begun = self.creates[0].operation is not None  # those that have begun are in front
+        return has_begun or (room and self.in_progress < self.limit)
 
     def take(self, *, room: bool) -> Member[K]:
         """Return the next member. Creates and polls take turns if both may go."""
@@ -187,7 +187,7 @@ class Turns(Generic[K]):
         member.lane.in_progress += 1
 
     def rest(self, member: Member[K], until: float, now: float) -> None:
-        """Put *member* to rest until *until*."""
+        """Put *member* to rest until *until*. If that is over, it queues at once."""
         if until <= now:
             self._line_up(member, until)
         else:
@@ -251,6 +251,8 @@ class Turns(Generic[K]):
     def _first(self) -> int | None:
         """Return the place of the next family that can send something, or None."""
         room = self._room
+        # A lane whose creates have to wait stays listed, and is passed over: room may come at any
+        # time.
         for place, lane in enumerate(self._next):
             if lane.polls or lane.may_create(room=room):
                 return place

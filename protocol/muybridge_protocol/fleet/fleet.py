@@ -273,7 +273,7 @@ class Fleet(Generic[K]):
         member, operation = self._exchange(ticket)
         operation = operation.receive(response, now)
         wall = now + self._wall_offset
-        self._throttle.heard(response, sent=member.sent, now=now, wall=wall)
+        self._throttle.record_response(response, sent=member.sent, now=now, wall=wall)
         return self._go_on(ticket, operation, now)
 
     def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:
@@ -289,7 +289,7 @@ class Fleet(Generic[K]):
         """
         member, operation = self._exchange(ticket)
         operation = operation.fail(failure, now)
-        self._throttle.failed(sent=member.sent)
+        self._throttle.record_failure(sent=member.sent)
         return self._go_on(ticket, operation, now)
 
     def settle(self, ticket: int, outcome: Task | ServiceError, now: float) -> None:
@@ -310,7 +310,7 @@ class Fleet(Generic[K]):
         else:
             self._end(member, outcome, None)
 
-    def put_off(self, ticket: int, until: float, now: float) -> None:
+    def postpone(self, ticket: int, until: float, now: float) -> None:
         """End a dispatch whose request was not sent. It is dispatched again, after *until*.
 
         Args:
@@ -377,6 +377,7 @@ class Fleet(Generic[K]):
             return None
         operation = member.operation
         if operation is None:
+            # Only now: its deadline counts from its turn on, however long it stood in the queue.
             operation = member.operation = self._create(member, now)
             self._turns.begin(member)
         match operation.next_action(now):
@@ -397,7 +398,7 @@ class Fleet(Generic[K]):
                 self._tickets += 1
                 self._under_way[self._tickets] = member
                 member.sent = now
-                self._throttle.sent(now)
+                self._throttle.record_request(now)
                 if self._allowance is not None:
                     self._allowance.use()
                 return Dispatch(self._tickets, member.key, request, deadline)
@@ -459,6 +460,7 @@ class Fleet(Generic[K]):
         events = operation.events
         if self._next_polls is not None:
             self._next_polls.note(operation, now)
+        # The member keeps its place among those in progress: its task is polled next.
         if isinstance(operation, Create) and operation.settled is not None:
             created = operation.settled.outcome
             if isinstance(created, ServiceError):
@@ -509,4 +511,6 @@ def seed_of(seed: int, number: int) -> int:
 
     The seeds lie far apart, because an operation also uses the numbers that follow its seed.
     """
+    # 2**64 divided by the golden ratio: its multiples are spread evenly over all numbers of 64
+    # bits.
     return (seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF

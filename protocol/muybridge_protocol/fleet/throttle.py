@@ -71,12 +71,12 @@ class Throttle:
     failing: float | None = None
     recovered: float = float("-inf")
 
-    def sent(self, now: float) -> None:
-        """Record that a request is sent."""
+    def record_request(self, now: float) -> None:
+        """Record that a request is sent. After a refusal, the next one keeps a distance."""
         if self.gap:
             self.until = max(self.until, now + self.gap)
 
-    def heard(
+    def record_response(
         self, response: HttpResponse, *, sent: float, now: float, wall: float | None = None
     ) -> None:
         """Record the response to a request.
@@ -93,15 +93,15 @@ class Throttle:
                 self._recover(now)
                 self._ease()
             return
-        asked = retry_after(response, wall)
+        pause = retry_after(response, wall)
         if asks_unclearly(response, wall):
-            asked = LONGEST_BACKOFF
-        if verdict is Verdict.THROTTLED or asked is not None:
-            self._slow(asked, sent, now)
+            pause = LONGEST_BACKOFF
+        if verdict is Verdict.THROTTLED or pause is not None:
+            self._slow(pause, sent, now)
         if verdict in (Verdict.THROTTLED, Verdict.RETRY):
-            self.failed(sent=sent)
+            self.record_failure(sent=sent)
 
-    def failed(self, *, sent: float) -> None:
+    def record_failure(self, *, sent: float) -> None:
         """Record that a request failed.
 
         Args:
@@ -122,14 +122,14 @@ class Throttle:
         """
         return due if due >= self.recovered else self.recovered + interval * fraction(seed)
 
-    def _slow(self, asked: float | None, sent: float, now: float) -> None:
+    def _slow(self, pause: float | None, sent: float, now: float) -> None:
         if sent >= self.slowed:
             self.refusals += 1
             self.gap = min(LONGEST_GAP, max(FIRST_GAP, self.gap * 2))
             self.slowed = now
-            if asked is None:
-                asked = backoff(self.seed, self.refusals)
-        self.until = max(self.until, now + max(self.gap, min(asked or 0.0, LONGEST_WAIT)))
+            if pause is None:
+                pause = backoff(self.seed, self.refusals)
+        self.until = max(self.until, now + max(self.gap, min(pause or 0.0, LONGEST_WAIT)))
 
     def _recover(self, now: float) -> None:
         if self.failing is not None and now - self.failing >= OUTAGE:

@@ -19,7 +19,7 @@ _IMAGE, _VIDEO, _SOUND = MediaKind.IMAGE, MediaKind.VIDEO, MediaKind.SOUND
 
 
 class Format(NamedTuple):
-    """A format of media."""
+    """A format of media, and how its data is recognized."""
 
     name: str
     """What it is called."""
@@ -152,7 +152,7 @@ def format_of(start: bytes) -> Format | None:
         return _by_brands(start)
     if start[4:8] in _QUICKTIME:
         return QUICKTIME
-    if len(start) > 376 and start[0] == start[188] == start[376] == 0x47:  # its packets
+    if len(start) > 376 and start[0] == start[188] == start[376] == 0x47:  # packets of 188 bytes
         return MPEG_TS
     return None
 
@@ -160,6 +160,7 @@ def format_of(start: bytes) -> Format | None:
 def _by_brands(start: bytes) -> Format:
     """Return what the brands of an ISO file say: the first one, and those it is compatible with."""
     end = min(int.from_bytes(start[:4], "big"), len(start))
+    # Between the first brand and the others stands its version.
     brands = [start[at : at + 4] for at in (8, *range(16, end - 3, 4))]
     formats = [_BRANDS[brand] for brand in brands if brand in _BRANDS]
     if brands[0] in (*QUICKTIME.brands, *CR3.brands):  # which the first brand alone says

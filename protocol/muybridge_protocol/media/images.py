@@ -44,6 +44,7 @@ def read_png(source: Source, draft: Draft) -> None:
             draft.credentials = True
         elif name == b"IDAT" and not source.complete:
             return  # in the thousand chunks from here on, no note is looked for
+        # Length, name and checksum take 12 bytes. The chunk's last byte shows that it is whole.
         offset += 12 + length
         exactly(source, offset - 1, 1)
         if name == b"IEND":
@@ -69,8 +70,10 @@ def read_jpeg(source: Source, draft: Draft) -> None:
             continue
         if kind in (0xD9, 0xDA):  # the end, and the scan
             raise Damaged("its size does not stand where it must")
+        # The length counts itself, but not the marker before it.
         (length,) = struct.unpack(">H", exactly(source, offset + 2, 2))
         if kind in _FRAMES:
+            # Behind the marker, the length and the bits of a sample.
             height, width = struct.unpack(">HH", exactly(source, offset + 5, 4))
             draft.put_size(width, height)
             if source.complete and not _has_end(source, offset):
@@ -146,6 +149,8 @@ def read_webp(source: Source, draft: Draft) -> None:
     """
     start = exactly(source, 0, 30)
     chunk, data = start[12:16], start[20:]
+    # Three forms of the same header: numbers of 24 bits, of 14 bits packed (both less 1), and of 14
+    # bits whose upper two bits are a scale.
     if chunk == b"VP8X":
         width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (4, 7))
     elif chunk == b"VP8L":
@@ -156,6 +161,7 @@ def read_webp(source: Source, draft: Draft) -> None:
     else:
         raise Damaged("its first chunk is not VP8, VP8L or VP8X")
     draft.put_size(width, height)
+    # The length of a RIFF file does not count its first 8 bytes.
     end = int.from_bytes(start[4:8], "little") + 8
     if source.size is not None and source.size < end:
         raise truncation()
@@ -178,6 +184,7 @@ def _read_webp_notes(source: Source, end: int, draft: Draft) -> None:
             draft.turned |= _turned_by_xmp(source.read(offset + 8, min(length, _LONGEST_XMP)))
         elif name == b"C2PA":
             draft.credentials = True
+        # Chunks begin at even offsets.
         offset += 8 + length + length % 2
 
 

@@ -41,6 +41,7 @@ from muybridge_protocol.media.source import (
 from muybridge_protocol.media.webm import read_webm
 
 _MOST_READS = 20_000
+"""Parts of a file that are looked at. A file may have any number of tiny ones."""
 
 _READERS: Mapping[str, Callable[[Source, Draft], None]] = {
     **IMAGE_READERS,

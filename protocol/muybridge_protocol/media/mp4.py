@@ -97,10 +97,12 @@ def _read_picture(source: Source, head: _Box, draft: Draft) -> None:
 _ENCODED = ((b"hvc1", "HEIC"), (b"av01", "AVIF"))
 """The types of the items in HEIF files whose format depends on them."""
 _LONGEST_LIST = 4_096
+"""Most bytes of the list of items in which these types are looked for."""
 
 
 def _handler(source: Source, box: _Box) -> bytes:
     """Return what the handler in *box* says that it is for, or b""."""
+    # It stands behind the version, the flags and 4 bytes that only QuickTime uses.
     head = _first(source, box, b"hdlr").get(b"hdlr")
     return b"" if head is None else exactly(source, head.start + 8, 4)
 
@@ -187,6 +189,7 @@ def _fragments_length(source: Source, box: _Box) -> int | None:
 def _length(source: Source, box: _Box) -> tuple[int, int | None]:
     """Return the units of a second, and how many of them a `mvhd` or `mdhd` box says it lasts."""
     version = exactly(source, box.start, 1)[0]
+    # Behind the version, the flags and two times, which have 8 bytes each in version 1.
     at, layout = (20, ">IQ") if version else (12, ">II")
     units, length = struct.unpack(layout, exactly(source, box.start + at, struct.calcsize(layout)))
     if not units:
@@ -218,6 +221,7 @@ def _read_track(source: Source, track: _Box, draft: Draft) -> tuple[bytes, float
 
 def _is_turned(source: Source, head: _Box) -> bool:
     """Whether the matrix of a track turns its picture by 90 degrees."""
+    # The matrix stands behind times and a duration, which are longer in version 1.
     at = 52 if exactly(source, head.start, 1)[0] else 40
     a, b, _, c, d = struct.unpack(">5i", exactly(source, head.start + at, 20))
     return not a and not d and bool(b and c)

@@ -32,6 +32,8 @@ def read_wav(source: Source, draft: Draft) -> None:
             kind, _, samples, bytes_each_second, block = struct.unpack(
                 "<HHIIH", exactly(source, offset + 8, 14)
             )
+            # Where samples have a fixed size, the bytes a second follow from it, and need not be
+            # believed.
             rate = samples * block if kind in _PCM else bytes_each_second
         elif name == b"data":
             break
@@ -40,6 +42,7 @@ def read_wav(source: Source, draft: Draft) -> None:
         raise Damaged("it has no format before its data")
     rest = None if source.size is None else source.size - offset - 8
     length = whole if whole is not None and length == _STREAMED[1] else length
+    # If the file is shorter than its header says, what is there counts.
     if length in _STREAMED or (rest is not None and length > rest):
         if rest is None:
             draft.missing = "its header does not say how long it lasts"
@@ -74,6 +77,7 @@ _LONGEST_PADDING = 1_024
 look like frames."""
 _BLOCK = 64 * 1024
 _MOST_BLOCKS = 1_024
+"""Frames are counted one by one in at most so many blocks of so many bytes, 64 MiB in all."""
 _FEWEST_FRAMES = 3
 """Frames in a row that make a sound: two bytes that look like a header occur by chance."""
 

@@ -24,6 +24,7 @@ _TYPES = {1: MediaKind.VIDEO, 2: MediaKind.SOUND}
 _USUAL_UNITS = 1_000_000
 """Nanoseconds of a unit of time, unless it says otherwise."""
 _LONGEST_VALUE = 64
+"""Most bytes of a value. The numbers and names that are read here have fewer."""
 
 
 @attrs.frozen
@@ -66,7 +67,7 @@ def read_webm(source: Source, draft: Draft) -> None:
 
 
 def _elements(source: Source, offset: int, end: int | None) -> Iterator[_Element]:
-    """Yield the elements from *offset* on."""
+    """Yield the elements from *offset* on. One of unknown length is the last."""
     while end is None or offset < end:
         name, start = _number(source, offset, keep_marker=True)
         length, start = _number(source, start, keep_marker=False)

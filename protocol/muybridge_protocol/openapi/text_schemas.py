@@ -46,7 +46,7 @@ def text_request_schema() -> JsonObject:
 
 
 def text_response_schema() -> JsonObject:
-    """Return the schema of a whole response."""
+    """Return the schema of a whole response. Streams have none: their events are not specified."""
     candidate = object_schema(
         Candidate,
         finish_reason={

@@ -132,6 +132,8 @@ class Create(PaidOperation[Task]):
                 submitted_at=now + self.wall_offset,
             )
         except InvalidJson as error:
+            # A record that has failed and has no id is how the service refuses: there is no task to
+            # poll.
             was_refused = record.get("status") == Status.FAILED and not record.get("id")
             if was_refused and not holds_task(response.body):
                 reason = record.get("error")

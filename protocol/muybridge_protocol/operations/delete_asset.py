@@ -150,7 +150,7 @@ class DeleteAsset(Operation[None]):
             if last is None or self.uncertain:
                 last = AssetDeleteUnknown(asset_id=self.asset_id, reason=reason)
             return self._settle(last)
-        asked = retry_after(response) if response is not None else None
-        delay = backoff(self.seed, tries) if asked is None else min(asked, self.timeout)
+        pause = retry_after(response) if response is not None else None
+        delay = backoff(self.seed, tries) if pause is None else min(pause, self.timeout)
         event = WillRetry("delete", reason, delay, tries)
         return attrs.evolve(self, tries=tries, due=now + delay, events=(event,))

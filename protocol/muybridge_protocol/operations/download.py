@@ -129,7 +129,7 @@ class Part:
 
 
 class DownloadStage(Enum):
-    """What a download is doing."""
+    """What a download is doing, which decides what it may be given next."""
 
     FETCHING = auto()
     READING = auto()
@@ -270,8 +270,8 @@ class Download(Operation[Saved]):
             case Verdict.REFUSED:
                 return self._settle(self._lasting(f"status {head.status}", head.status))
             case Verdict.THROTTLED | Verdict.RETRY:
-                asked = min(retry_after(head) or 0.0, LONGEST_WAIT)
-                return self._retry(f"status {head.status}", now, at_least=asked)
+                pause = min(retry_after(head) or 0.0, LONGEST_WAIT)
+                return self._retry(f"status {head.status}", now, at_least=pause)
             case _:
                 assert_never(verdict)
 
@@ -468,6 +468,8 @@ class Download(Operation[Saved]):
         return attrs.evolve(self, part=Part())._retry(reason, now)
 
     def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
+        # Bytes that were fetched before are no progress, so a server that always cuts at the same
+        # place ends the download. An attempt that gained some is the first of a new row.
         gained = self.part.offset > self.furthest
         fruitless = 1 if gained else self.fruitless + 1
         if fruitless >= FRUITLESS_TRIES:

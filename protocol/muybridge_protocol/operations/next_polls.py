@@ -73,7 +73,7 @@ class NextPolls:
         return len(self._tasks)
 
     def claim(self, operation: Op, now: float) -> Op:
-        """Return *operation* if it may send its poll now, or put off if another one has sent one.
+        """Return *operation* if it may send its poll now, or postponed if another one has sent one.
 
         A poll that may be sent is recorded before its exchange, because the wait may be cancelled
         in between.
@@ -85,6 +85,8 @@ class NextPolls:
         if not isinstance(operation, Poll):
             return operation
         ours = _schedule_of(operation, now, under_way=True)
+        # Of several threads that come first at the same time, one alone finds its own schedule
+        # here.
         schedule = self._tasks.setdefault(operation.task.id, ours)
         if schedule is _ENDED:
             return operation
@@ -92,12 +94,14 @@ class NextPolls:
         is_first = True
         if schedule is not ours and not operation.once:  # a single query waits for nobody
             due = min(schedule.due, shortly) if schedule.under_way else schedule.due
-            later = operation.put_off(due, now)
+            later = operation.postpone(due, now)
             if later is not operation:
                 return later
+            # Several may have found the same schedule and its time over. Its permit goes to one of
+            # them.
             is_first = schedule.take()
         self._remember(operation.task.id, ours)
-        return operation if is_first else operation.put_off(shortly, now)
+        return operation if is_first else operation.postpone(shortly, now)
 
     def note(self, operation: object, now: float) -> None:
         """Record a poll after its exchange.

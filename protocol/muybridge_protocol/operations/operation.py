@@ -119,7 +119,7 @@ class Operation(Generic[T_co]):
         return "call"
 
     def next_action(self, now: float) -> Send | Wait | Settled[T_co]:
-        """Return what to do next, at *now*."""
+        """Return what to do next, at *now*. Once it is settled, that is its outcome for good."""
         if self.settled is not None:
             return self.settled
         if now < self.due:

@@ -116,8 +116,8 @@ class PaidOperation(Operation[T_co]):
     def _throttle(self, response: HttpResponse, now: float) -> Self:
         tries = self.throttled + 1
         wall = None if self.wall_offset is None else now + self.wall_offset
-        asked = retry_after(response, wall)
-        delay = backoff(self.seed, tries) if asked is None else asked
+        pause = retry_after(response, wall)
+        delay = backoff(self.seed, tries) if pause is None else pause
         if (
             tries >= THROTTLED_TRIES
             or delay > LONGEST_WAIT

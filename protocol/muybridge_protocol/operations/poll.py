@@ -241,6 +241,7 @@ class Poll(Operation[Result]):
             wait=None,
             poll_interval=poll_interval,
         )
+        # `start` settles a task that failed when it was created. A query asks for it all the same.
         return attrs.evolve(poll, once=True, due=now, settled=None, events=())
 
     @property
@@ -257,8 +258,8 @@ class Poll(Operation[Result]):
         """Return how many seconds ago the task was created, or None if that is not known."""
         return None if self.born is None else now - self.born
 
-    def put_off(self, due: float, now: float) -> Self:
-        """Return the operation, which is due, put off until the task may be polled again.
+    def postpone(self, due: float, now: float) -> Self:
+        """Return the operation, which is due, postponed until the task may be polled again.
 
         Args:
             due: When it may be polled, on the driver's clock.
@@ -300,8 +301,8 @@ class Poll(Operation[Result]):
             case Verdict.VIOLATION:
                 return self._settle(self._violation(f"a redirect (status {status})", response))
             case Verdict.RETRY:
-                asked = retry_after(response, now + self.wall_offset)
-                return self._retry(f"status {status}", now, asked=asked)
+                pause = retry_after(response, now + self.wall_offset)
+                return self._retry(f"status {status}", now, pause=pause)
             case _:
                 assert_never(verdict)
 
@@ -373,6 +374,7 @@ class Poll(Operation[Result]):
         if self.pacing != UNKNOWN_PACING:  # the caller has chosen it
             return attrs.evolve(self, task=task, born=born)
         pacing = _pacing(task, self.service)
+        # After failures, knowing the family must not raise the rate.
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
         return attrs.evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 
@@ -408,8 +410,8 @@ class Poll(Operation[Result]):
         reason = f"status {response.status}"
         # A service that answers 429 is not silent.
         answered = attrs.evolve(self, heard=now)
-        asked = retry_after(response, now + self.wall_offset)
-        return answered._again(reason, now, asked=asked, throttled=True)
+        pause = retry_after(response, now + self.wall_offset)
+        return answered._again(reason, now, pause=pause, throttled=True)
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
@@ -417,10 +419,10 @@ class Poll(Operation[Result]):
             return self._settle(self._violation(reason, response))
         return attrs.evolve(self, unreadable=tries)._retry(reason, now)
 
-    def _retry(self, reason: str, now: float, *, asked: float | None = None) -> Self:
-        return self._again(reason, now, asked=asked, throttled=False)
+    def _retry(self, reason: str, now: float, *, pause: float | None = None) -> Self:
+        return self._again(reason, now, pause=pause, throttled=False)
 
-    def _again(self, reason: str, now: float, *, asked: float | None, throttled: bool) -> Self:
+    def _again(self, reason: str, now: float, *, pause: float | None, throttled: bool) -> Self:
         """Retry no sooner than after a response, so that an outage never raises the rate."""
         failures, silent = self.failures + 1, now - self.heard
         if self._is_last_try:
@@ -429,11 +431,11 @@ class Poll(Operation[Result]):
         if self.pacing == UNKNOWN_PACING and not self.once:
             longest = UNANSWERED_PACING.longest
             interval = max(self.interval, UNANSWERED_PACING.shortest)
-        if asked is None:
+        if pause is None:
             spread = interval * (1 + SPREAD * fraction(self.seed + failures))
             delay = max(backoff(self.seed, failures), spread)
         else:
-            delay = max(min(asked, LONGEST_WAIT), interval)
+            delay = max(min(pause, LONGEST_WAIT), interval)
         event: Throttled | ServiceSilent | WillRetry
         if throttled:
             event = Throttled("poll", delay)

@@ -104,7 +104,7 @@ def totals(sums: Sums) -> Amounts:
 
 
 def written_amounts(amounts: Amounts) -> str:
-    """Return *amounts* as JSON."""
+    """Return *amounts* as JSON: decimal numbers as strings, and null for an unknown one."""
     return json.dumps({one: None if it is None else str(it) for one, it in amounts.items()})
 
 
@@ -115,7 +115,7 @@ def read_amounts(text: str) -> Amounts:
 
 
 def written_sums(sums: Sums) -> str:
-    """Return *sums* as JSON."""
+    """Return *sums* as JSON: each as its known part, and the number of unknown ones."""
     return json.dumps({one: [str(it.known), it.unknown] for one, it in sums.items()})
 
 

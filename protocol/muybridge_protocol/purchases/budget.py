@@ -124,7 +124,7 @@ class Budget:
 
     @property
     def limits(self) -> dict[Measure, Decimal]:
-        """The limits that are set."""
+        """The limits that are set, in the order of the measures."""
         limits = {measure: getattr(self, measure.value) for measure in Measure}
         return {measure: limit for measure, limit in limits.items() if limit is not None}
 
@@ -146,6 +146,7 @@ class Budget:
         if self.per == "day":
             return first, first
         begin = datetime.fromtimestamp(first * DAY, UTC)
+        # No month is longer, so 31 days after its first day the next one has begun.
         following = (begin + timedelta(days=31)).replace(day=1)
         return first, int(following.timestamp()) // DAY - 1
 
@@ -156,7 +157,7 @@ class Budget:
     def shown(self, measure: Measure) -> str:
         """Return the limit on *measure* in words, such as "200 creates a day"."""
         per = f" a {self.per}" if self.per else ""
-        return f"{_told(self.limits[measure], measure)}{per}"
+        return f"{_words(self.limits[measure], measure)}{per}"
 
     def exceeded_by(
         self,
@@ -181,6 +182,7 @@ class Budget:
                 if measure is Measure.COST and wanted[Measure.CALLS]:
                     advice = _KNOWN_BEFORE
                 return f"{named} cannot be checked, because its {theirs} unknown. {advice}"
+            # What needs nothing of a measure fits, even if the rest is used up or unknown.
             if needs == 0:
                 continue
             if used is None:
@@ -196,7 +198,7 @@ class Budget:
                 left = _plain(rest) if rest > 0 else "none"
                 wait = f", or wait for the next {self.per}" if self.per else ""
                 return (
-                    f"it needs {_told(needs, measure)}, and {left} of {named} is left. Raise the "
+                    f"it needs {_words(needs, measure)}, and {left} of {named} is left. Raise the "
                     f"limit{wait}"
                 )
         return None
@@ -273,7 +275,7 @@ class BudgetUse:
 
 
 def written_budget(budget: Budget) -> str:
-    """Return *budget* as JSON."""
+    """Return *budget* as JSON, without the limits that are not set."""
     limits = {measure.value: str(limit) for measure, limit in budget.limits.items()}
     return json.dumps({**limits, "per": budget.per})
 
@@ -283,7 +285,7 @@ def read_budget(text: str) -> Budget:
     return Budget(**json.loads(text))
 
 
-def _told(amount: Decimal, measure: Measure) -> str:
+def _words(amount: Decimal, measure: Measure) -> str:
     if measure is Measure.COST:
         return f"{_plain(amount)} in cost"
     return f"{_plain(amount)} {_SINGULAR[measure]}{'' if amount == 1 else 's'}"

@@ -71,6 +71,8 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
     """
     if item.purchase != purchase.key or not _waits_for(item, purchase):
         return item
+    # Only the worker that has sent the request keeps its slot. One that waited has given up the
+    # item.
     keep = item.owner if item.stage is Stage.ARMED else None
     match purchase.state:
         case State.ARMED:
@@ -80,6 +82,7 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
             return attrs.evolve(
                 item,
                 stage=Stage.SUBMITTED,
+                # A person who corrects the task does not take the item from whoever polls it.
                 owner=item.owner if item.stage is Stage.SUBMITTED else keep,
                 reason=None,
                 began=_began(purchase) if task is None else task.submitted_at,
@@ -103,6 +106,8 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
             return attrs.evolve(item, stage=Stage.QUEUED, owner=None, reason=None)
         case State.RELEASED:
             after = Stage.QUEUED if outcome is None else outcome.leads_to
+            # Claimed means that its worker retries at once. If that one has let go of the item, any
+            # other worker may take it.
             if after is Stage.CLAIMED and keep is None:
                 after = Stage.QUEUED
             owner = keep if after is Stage.CLAIMED else None

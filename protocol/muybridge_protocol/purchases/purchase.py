@@ -118,8 +118,8 @@ class Purchase:
             that belongs to another purchase; or None.
         candidate: What looks like an id in an ambiguous response, or None.
         reason: Why it is in this state, for people, on one line, or None.
-        reply_status: The status of an ambiguous response, or None.
-        reply: What arrived of its body, or None.
+        response_status: The status of an ambiguous response, or None.
+        response: What arrived of its body, or None.
         decided_at: When a person decided about it, Unix seconds, or None.
     """
 
@@ -144,8 +144,8 @@ class Purchase:
     late: str | None = None
     candidate: str | None = None
     reason: str | None = None
-    reply_status: int | None = None
-    reply: bytes | None = attrs.field(default=None, repr=False)
+    response_status: int | None = None
+    response: bytes | None = attrs.field(default=None, repr=False)
     decided_at: float | None = None
 
     @classmethod
@@ -184,7 +184,7 @@ class Purchase:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it counts as spent."""
+        """Whether it counts as spent. Doubt counts: only what certainly did nothing does not."""
         return self.state is not State.RELEASED
 
     @property
@@ -202,8 +202,8 @@ class Outcome:
         task: The task that it has created, if its id is known.
         candidate: What looks like an id in an ambiguous response, or None.
         reason: Why, for people, on one line, or None.
-        reply_status: The status of an ambiguous response, or None.
-        reply: What arrived of its body, or None.
+        response_status: The status of an ambiguous response, or None.
+        response: What arrived of its body, or None.
         cost: What it has cost, or None if nothing more is known about that.
         leads_to: The stage of its item if it is released: claimed to be retried at once, queued for
             a later run, or refused.
@@ -213,8 +213,8 @@ class Outcome:
     task: Task | None = None
     candidate: str | None = None
     reason: str | None = None
-    reply_status: int | None = None
-    reply: bytes | None = attrs.field(default=None, repr=False)
+    response_status: int | None = None
+    response: bytes | None = attrs.field(default=None, repr=False)
     cost: Decimal | None = None
     leads_to: Stage = Stage.CLAIMED
 
@@ -225,7 +225,7 @@ UNKNOWN_END: Final = Outcome(
     "and charged",
 )
 """The outcome of a POST whose sender is gone."""
-_EVIDENCE: Final = ("candidate", "reason", "reply_status", "reply")
+_EVIDENCE: Final = ("candidate", "reason", "response_status", "response")
 
 
 def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
@@ -233,6 +233,8 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
 
     The caller checks that no other purchase has the task, or else calls `contested`.
     """
+    # Before the table is asked: the cost of a stream is known only at its end, when the purchase
+    # has long been accepted and no other news counts.
     if outcome.cost is not None:
         amounts = {**purchase.amounts, Measure.COST: countable(outcome.cost)}
         purchase = attrs.evolve(purchase, amounts=amounts)
@@ -240,6 +242,8 @@ def concluded(purchase: Purchase, outcome: Outcome) -> Purchase:
     if after is None:
         return _with_late(purchase, outcome.task)
     facts: dict[str, Any] = {name: getattr(outcome, name) for name in _EVIDENCE}
+    # The first evidence stays, and news only fills its gaps. The reason of a sender that was
+    # believed gone is no evidence but a guess, so a real one takes its place.
     if purchase.state is after is State.AMBIGUOUS:
         evidence = {name: getattr(purchase, name) for name in _EVIDENCE}
         if evidence["reason"] == UNKNOWN_END.reason:
@@ -268,6 +272,8 @@ def contested(purchase: Purchase, outcome: Outcome, other: Purchase) -> Purchase
     ambiguous = attrs.evolve(
         outcome, state=State.AMBIGUOUS, task=None, candidate=task.id, reason=reason
     )
+    # Otherwise a person has decided, and no doubt changes that: the task is kept beside the
+    # decision.
     if State.AMBIGUOUS in AFTER_NEWS[purchase.state]:
         return concluded(purchase, ambiguous)
     return _with_late(concluded(purchase, ambiguous), task)
@@ -297,6 +303,8 @@ def decided(purchase: Purchase, choice: Choice, now: float, task: Task | None = 
             f"{called(purchase)} is {purchase.state}: there is nothing to decide about it"
         )
     if task is not None:
+        # A person may give a bare id. Its token has to name family and model, on which polling
+        # depends.
         task = attrs.evolve(
             task,
             family=task.family or purchase.family or None,
@@ -321,7 +329,7 @@ def priced(purchase: Purchase, amounts: Mapping[Measure, Decimal]) -> Purchase:
 
 
 def called(purchase: Purchase) -> str:
-    """Return what messages call *purchase*."""
+    """Return what messages call *purchase*: its key, and the name or the item that people know."""
     name = purchase.once
     if purchase.number is not None:
         batch = next((tag for tag in purchase.tags if tag.startswith("batch=")), "")
@@ -330,7 +338,7 @@ def called(purchase: Purchase) -> str:
 
 
 def _is_of(token: str | None, task: Task) -> bool:
-    """Whether *token* is one of *task*."""
+    """Whether *token* belongs to *task*, whatever else the two say."""
     return token is not None and Task.from_token(token).id == task.id
 
 

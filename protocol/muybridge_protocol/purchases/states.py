@@ -8,7 +8,7 @@ from typing import Final
 
 
 class State(StrEnum):
-    """The state of a purchase."""
+    """The state of a purchase. `AFTER_NEWS` and `AFTER_CHOICE` say which may follow."""
 
     ARMED = "armed"
     ACCEPTED = "accepted"
@@ -46,6 +46,7 @@ AFTER_NEWS: Final[Mapping[State, Mapping[State, State]]] = {
     State.RELEASED: {State.ACCEPTED: State.ACCEPTED},
     State.ABANDONED: {State.ACCEPTED: State.ACCEPTED},
     State.RESUBMITTED: {State.ACCEPTED: State.ACCEPTED},
+    # The task that it has stays. Another one that its response names is kept beside it, as late.
     State.ACCEPTED: {},
 }
 """What the outcome of its exchange makes of a purchase. Any other outcome changes no state."""
@@ -64,7 +65,7 @@ AFTER_CHOICE: Final[Mapping[State, Mapping[Choice, State]]] = {
 
 
 class Stage(StrEnum):
-    """The stage of an item."""
+    """The stage of an item. `STEPS` and `followed` say which may follow."""
 
     QUEUED = "queued"
     CLAIMED = "claimed"

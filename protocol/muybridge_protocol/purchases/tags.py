@@ -26,6 +26,7 @@ EVERYTHING: Final = ""
 LONGEST_KEY: Final = 64
 LONGEST_VALUE: Final = 256
 MOST_TAGS: Final = 16
+"""Limits of a request's tags, and of the characters of each."""
 RESERVED: Final = ("batch", "via")
 """Keys that only Muybridge itself sets."""
 GROUPS: Final = ("day", "family", "model")
@@ -70,18 +71,18 @@ def read_tags(texts: Iterable[str], where: str = "the tags") -> Tags:
     Raises:
         LocalError: Some cannot be used; all problems are listed.
     """
-    found: dict[str, str] = {}
+    tags: dict[str, str] = {}
     problems: list[str] = []
     for text in texts:
         key, is_tag, value = text.partition("=")
         if not is_tag:
             problems.append(_NO_TAG.format(_quoted(text)))
-        elif found.setdefault(key, value) != value:
+        elif tags.setdefault(key, value) != value:
             problems.append(f"the key {_quoted(key)} is given twice")
-    problems += _problems(found, own=False)
+    problems += _problems(tags, own=False)
     if problems:
         raise LocalError(list_problems(problems, where), argument="tags")
-    return found
+    return tags
 
 
 def labels_of(tags: Tags) -> tuple[str, ...]:
@@ -90,7 +91,7 @@ def labels_of(tags: Tags) -> tuple[str, ...]:
 
 
 def tags_in(labels: Iterable[str]) -> Tags:
-    """Return the tags that *labels* are."""
+    """Return the tags that a store keeps as *labels*, by key."""
     parts = (label.partition("=") for label in labels)
     return {key: value for key, _, value in parts}
 
@@ -119,6 +120,7 @@ def check_tag(tag: str) -> None:
         ValueError: It is not `KEY=VALUE`, or no database could keep it.
     """
     check_label("a tag", tag)
+    # No key is empty, so a tag never begins with "=".
     if "=" not in tag[1:]:
         raise ValueError(_NO_TAG.format(_quoted(tag)))
 

@@ -30,8 +30,8 @@ def judged(outcome: object) -> Outcome:
                 state=State.AMBIGUOUS,
                 candidate=error.candidate_id,
                 reason=_line(error.reason),
-                reply_status=error.status,
-                reply=error.raw[:RAW_LIMIT] or None,
+                response_status=error.status,
+                response=error.raw[:RAW_LIMIT] or None,
             )
         case NotSent() | Refused() as error:
             later = Stage.QUEUED if concerns_every_request(error) else Stage.REFUSED

@@ -194,6 +194,7 @@ def _reader(kind: Any) -> Read:
     return make_dict_structure_fn(_shape(kind), _converter, **_overrides(kind))
 
 
+# cattrs asks the newest factory first, so those of open shapes come after those of all shapes.
 @_converter.register_structure_hook_factory(_is_open)
 def _open_reader(kind: Any) -> Read:
     shape = _shape(kind)

@@ -156,7 +156,7 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
         # Like `decode`, but that finds white space with regular expressions, which take a tenth
         # of the time of a short event.
         value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_SPACE)))
-    except InvalidJson:
+    except InvalidJson:  # from our hooks: it is a `ValueError`, as those below are
         raise
     except RecursionError:
         raise InvalidJson("it is nested too deeply") from None
@@ -169,6 +169,7 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
         raise InvalidJson(f"it is not JSON: {problem}" if text else "it is empty") from None
     if text[end:].strip(_SPACE):
         raise InvalidJson("it is not JSON: Extra data")
+    # Most texts have too few brackets to be nested so deeply, and counting costs next to nothing.
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
         raise InvalidJson("it is nested too deeply")
     return value

@@ -82,7 +82,7 @@ def is_terminal(status: str) -> bool:
 
 
 def may_follow(before: str | None, after: str) -> bool:
-    """Whether *after* may be reported after *before*."""
+    """Whether *after* may be reported after *before*: no terminal status ever changes."""
     return before is None or before == after or not is_terminal(before)
 
 
@@ -298,7 +298,7 @@ class Result(JsonValue):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the status is terminal."""
+        """Whether the status is terminal, so that no other will follow."""
         return is_terminal(self.status)
 
     @property

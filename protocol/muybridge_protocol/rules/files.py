@@ -23,8 +23,11 @@ _TEXTS: Final = frozenset({
     "yml", "toml", "xml", "html", "htm", "log", "srt",
 })  # fmt: skip
 _LONGEST_SUFFIX: Final = 10
+"""Characters at the end of a text in which a suffix is looked for."""
 _LONGEST_PATH: Final = 4096
+"""Most characters of a text that is taken for a path: Linux allows no longer one."""
 _LONGEST_SHOWN: Final = 255
+"""Longest path that advice repeats."""
 # Not compiled here, because most texts have no suffix; `re` caches them.
 _PATH: Final = r"[^\s\"'<>|*?]+|(?:~|\.\.?|[A-Za-z]:)?[/\\][^\r\n\"'<>|*?]*"
 """A path without white space, or one that begins like a path."""

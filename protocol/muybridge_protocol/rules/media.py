@@ -134,8 +134,8 @@ class Each:
             if medium.field not in self.fields:
                 continue
             for condition in self.conditions:
-                judged = condition.judge(medium.facts, body)
-                yield _finding(medium, self._clause((condition,)), judged)
+                judgement = condition.judge(medium.facts, body)
+                yield _finding(medium, self._clause((condition,)), judgement)
 
     def _clause(self, conditions: Sequence[Condition]) -> str:
         return f"{self.subject} {both([condition.words for condition in conditions])}"
@@ -177,6 +177,7 @@ class Together:
     def _judge_length(self, lengths: Sequence[float | None], most: int) -> Judgement:
         measured = [length for length in lengths if length is not None]
         what = f"they last {sum(measured):.6g} s together"
+        # Broken even if the service rounds each of them down, and whatever the others have.
         if sum(map(math.floor, measured)) > most:
             return Judgement(Verdict.BROKEN, what)
         if len(measured) < len(lengths):
@@ -187,12 +188,12 @@ class Together:
 
     def _judge_size(self, sizes: Sequence[int | None], most: int) -> Judgement:
         measured = [size for size in sizes if size is not None]
-        judged = judge_bytes(sum(measured), most)
-        if judged.verdict is Verdict.BROKEN:
+        judgement = judge_bytes(sum(measured), most)
+        if judgement.verdict is Verdict.BROKEN:
             return Judgement(Verdict.BROKEN, f"together, they have {sum(measured):,} bytes")
         if len(measured) < len(sizes):
             return Judgement(Verdict.UNDECIDED, "the size of some of them is not known")
-        return judged
+        return judgement
 
     def _length(self) -> str:
         return "" if self.seconds is None else f"last at most {self.seconds} s"
@@ -203,13 +204,13 @@ class Together:
     def _clause(self, *parts: str) -> str:
         return f"all {self.subject} together {both(parts)}"
 
-    def _finding(self, part: str, judged: Judgement) -> Finding:
+    def _finding(self, part: str, judgement: Judgement) -> Finding:
         return Finding(
             field=self.field,
             index=None,
             clause=self._clause(part),
-            verdict=judged.verdict,
-            why=judged.why,
+            verdict=judgement.verdict,
+            why=judgement.why,
         )
 
 
@@ -229,8 +230,8 @@ class Unseen:
         """Yield that it is undecided, for each of *media* that it is about."""
         for medium in media:
             if medium.field in self.fields:
-                judged = Judgement(Verdict.UNDECIDED, "only the service can tell")
-                yield _finding(medium, self.clause, judged)
+                judgement = Judgement(Verdict.UNDECIDED, "only the service can tell")
+                yield _finding(medium, self.clause, judgement)
 
 
 @attrs.frozen
@@ -278,9 +279,9 @@ def judge_media(rules: Sequence[MediaRule], media: Sequence[Medium], body: Body)
     findings: list[Finding] = []
     good: list[Medium] = []
     for medium in media:
-        judged = OfKind(medium.kind).judge(medium.facts, body)
-        findings.append(_finding(medium, f"the field takes {medium.kind}s", judged))
-        if judged.verdict is not Verdict.BROKEN:
+        judgement = OfKind(medium.kind).judge(medium.facts, body)
+        findings.append(_finding(medium, f"the field takes {medium.kind}s", judgement))
+        if judgement.verdict is not Verdict.BROKEN:
             good.append(medium)
     for rule in rules:
         findings += rule.findings(good, body)
@@ -289,18 +290,19 @@ def judge_media(rules: Sequence[MediaRule], media: Sequence[Medium], body: Body)
 
     def order(finding: Finding) -> tuple[int, int]:
         place = (finding.field, finding.index)
+        # A finding about a whole field follows those about its media.
         alone = places.index(place) if place in places else len(places)
         return fields.index(finding.field), alone
 
     return MediaReport(tuple(media), tuple(sorted(findings, key=order)))
 
 
-def _finding(medium: Medium, clause: str, judged: Judgement) -> Finding:
+def _finding(medium: Medium, clause: str, judgement: Judgement) -> Finding:
     return Finding(
         field=medium.field,
         index=medium.index,
         clause=clause,
-        verdict=judged.verdict,
-        why=judged.why,
-        remedies=judged.remedies,
+        verdict=judgement.verdict,
+        why=judgement.why,
+        remedies=judgement.remedies,
     )

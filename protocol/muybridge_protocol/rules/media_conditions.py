@@ -147,6 +147,7 @@ class Proportion:
 
     def judge(self, facts: MediaFacts, body: Body) -> Judgement:  # noqa: ARG002  holds for all
         """Return whether a medium with *facts* fulfils it."""
+        # In tenths, so that only whole numbers are compared: 0.4 is no exact float.
         low, high = round(10 * self.low), round(10 * self.high)
         return _by_size(facts, lambda w, h: low * h <= 10 * w <= high * h)
 
@@ -178,10 +179,12 @@ class Orientation:
         wanted = dict(self.sizes).get(str(body.get(self.ratio)), self.default)
         if isinstance(given, str):
             wanted = parse_pixel_size(given) or wanted
-        judged = _by_size(facts, lambda w, h: (w, h) == wanted)
-        if judged.verdict is not Verdict.BROKEN:
-            return judged
-        return attrs.evolve(judged, why=f"{judged.why}, but must have {wanted[0]}x{wanted[1]} px")
+        judgement = _by_size(facts, lambda w, h: (w, h) == wanted)
+        if judgement.verdict is not Verdict.BROKEN:
+            return judgement
+        return attrs.evolve(
+            judgement, why=f"{judgement.why}, but must have {wanted[0]}x{wanted[1]} px"
+        )
 
 
 @attrs.frozen
@@ -283,6 +286,7 @@ class Megabytes:
 
 def judge_bytes(size: int, megabytes: int, *, fewer: bool = False) -> Judgement:
     """Return whether *size* bytes are at most, or fewer than, so many megabytes of either kind."""
+    # Fewer than so many is at most one byte less.
     size_counted = size + 1 if fewer else size
     if size_counted <= megabytes * MEGABYTE:
         return KEPT

@@ -167,7 +167,10 @@ def _host_of(url: str) -> str | None:
     """Return the URL's host, or None if it has none or its port is invalid."""
     try:
         parts = urlsplit(url)
-        host, sound = parts.hostname or "", parts.port is not None or parts.netloc[-1:] != ":"
+        host = parts.hostname or ""
+        # `port` raises `ValueError` if it is no number. An empty one is None, as if there were
+        # none.
+        is_port_good = parts.port is not None or parts.netloc[-1:] != ":"
     except ValueError:
         return None
-    return host if sound and any(map(str.isalnum, host)) else None
+    return host if is_port_good and any(map(str.isalnum, host)) else None

@@ -24,6 +24,7 @@ Naming = Callable[[str], str]
 
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""
+# The type of a file stands within so many characters, before the comma.
 _LONGEST_START = 40
 _PLAIN = (int, str, bool, list, tuple, type(None))
 """The types of most values, which are what JSON has."""
@@ -191,10 +192,10 @@ class OneOf:
         """Return what is wrong with *value*, or None."""
         if self.ignore_case and isinstance(value, str) and value.isascii():
             lowered = value.lower()
-            wrong_case = any(lowered == str(option).lower() for option in self.options)
+            is_option = any(lowered == str(option).lower() for option in self.options)
         else:
-            wrong_case = value in self.options
-        return None if wrong_case else f"{shown(value)} is not accepted"
+            is_option = value in self.options
+        return None if is_option else f"{shown(value)} is not accepted"
 
 
 def one_of(*options: str | int, ignore_case: bool = False) -> OneOf:

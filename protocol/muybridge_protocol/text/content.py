@@ -294,6 +294,7 @@ class Conversation:
             hint = "look at the response's finish_reason, and ask again without it"
             problem = Problem(field, None, "required", "is missing: the answer is empty", hint)
             raise InvalidRequest("text", [problem])
+        # A role that is no text is there, and would be beside that of the model.
         extra = {name: value for name, value in answer.extra.items() if name != "role"}
         turn = attrs.evolve(answer, parts=parts, role=MODEL, extra=extra)
         return attrs.evolve(self, turns=(*self.turns, turn))

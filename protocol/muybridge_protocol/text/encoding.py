@@ -77,15 +77,16 @@ def encode_mapping(
     """
     if not isinstance(body, Mapping) or not body:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
         raise _invalid("", body, "type", "the body is not a mapping of fields", "give them by name")
-    asked: object = body.get("stream")
-    if asked is not None and bool(asked) is not stream:
-        other = "the streaming method" if asked else "the method for a whole response"
+    choice: object = body.get("stream")
+    if choice is not None and bool(choice) is not stream:
+        other = "the streaming method" if choice else "the method for a whole response"
         raise _invalid(
-            "stream", asked, "stream", "asks for the other kind of response", f"use {other}"
+            "stream", choice, "stream", "asks for the other kind of response", f"use {other}"
         )
     fields, refused = with_files(body, chat_block if path == CHAT_PATH else messages_block)
     refused += _blank_questions(body)
     refused += problems_of_messages(body)
+    # A file that is refused is still in the fields, and would be reported twice.
     if not refused:
         problems = [unwritable(name, value) for name, value in fields.items()]
         refused = [problem for problem in problems if problem is not None]

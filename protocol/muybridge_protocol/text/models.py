@@ -40,7 +40,7 @@ class TextModel:
 
     @property
     def name(self) -> str:
-        """The name on the wire."""
+        """The name on the wire: the base name and the suffix of the variant."""
         return f"{self.base}{self.variant}"
 
 

@@ -34,29 +34,31 @@ def with_whole_calls(parts: Iterable[Any]) -> list[Any]:
         if call is None:
             whole.append(part)
             continue
-        begun = _continued(open_calls, call)
-        if begun is None:
-            begun = {**record, CALL: {**call, PIECES: [*as_array(call.get(PIECES))]}}
-            whole.append(begun)
-            open_calls.append(begun)
+        start = _continued(open_calls, call)
+        if start is None:
+            start = {**record, CALL: {**call, PIECES: [*as_array(call.get(PIECES))]}}
+            whole.append(start)
+            open_calls.append(start)
         else:
-            begun.update({**record, CALL: _joined(begun[CALL], call)})
-        if not begun[CALL].get(CONTINUES):
-            open_calls = [one for one in open_calls if one is not begun]
-            begun[CALL] = _whole(begun[CALL])
-    for begun in open_calls:
-        if not begun[CALL][PIECES]:
-            del begun[CALL][PIECES]
+            start.update({**record, CALL: _joined(start[CALL], call)})
+        if not start[CALL].get(CONTINUES):
+            open_calls = [one for one in open_calls if one is not start]
+            start[CALL] = _whole(start[CALL])
+    # These have no end. The empty list is not the service's.
+    for start in open_calls:
+        if not start[CALL][PIECES]:
+            del start[CALL][PIECES]
     return whole
 
 
 def _continued(open_calls: list[JsonObject], piece: JsonObject) -> JsonObject | None:
     """Return the part whose call *piece* continues, or None if it begins one."""
     ident = piece.get("id")
-    for begun in reversed(open_calls):
-        call: JsonObject = begun[CALL]
+    # A piece without an id continues what was begun last.
+    for start in reversed(open_calls):
+        call: JsonObject = start[CALL]
         if call.get("id") == ident if ident else not piece.get("name"):
-            return begun
+            return start
     return None
 
 
@@ -66,6 +68,7 @@ def _joined(whole: JsonObject, piece: JsonObject) -> JsonObject:
         **(as_object(whole.get(ARGUMENTS)) or {}),
         **(as_object(piece.get(ARGUMENTS)) or {}),
     }
+    # It continues only if this piece says so as well.
     joined = {**whole, CONTINUES: None, **brought}
     joined[PIECES] = [*whole[PIECES], *as_array(piece.get(PIECES))]
     return {**joined, ARGUMENTS: arguments} if arguments else joined
@@ -131,6 +134,7 @@ def _put(node: Any, steps: list[str | int], value: Any, *, adds: bool) -> Any:
         record: JsonObject = as_object(node) or {}
         return {**record, step: _put(record.get(step), rest, value, adds=adds)}
     items: list[Any] = [*as_array(node)]
+    # The position after the last item adds one. No position is skipped.
     if not (node is None or isinstance(node, list)) or step > len(items):
         raise ValueError(_MISPLACED)
     item = items[step] if step < len(items) else None

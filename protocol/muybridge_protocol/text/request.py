@@ -125,6 +125,7 @@ class GenerateContentRequest:
         if isinstance(generation_config, Mapping):
             problems += _misspelled_settings(generation_config)
             generation_config = structure(generation_config, GenerationConfig)
+        # The request is made in any case, so that its own problems are reported with these.
         try:
             request = cls(
                 model=model,
@@ -205,14 +206,14 @@ def _system_problems(content: object) -> Iterable[Problem]:
     given = {field: content}
     if isinstance(content, Content):
         given = {f"{field}.parts[{number}]": part for number, part in enumerate(content.parts)}
-    has_text = False
+    has_file = False
     for place, value in given.items():
         file = value.inline_data if isinstance(value, Part) else value
         if isinstance(file, Blob) or is_file(file):
             message, hint = f"{shown(file)} is not a text", f"a file goes into contents, as {LOAD}"
             yield Problem(place, file, "type", message, hint)
-            has_text = True
-    if not has_text:
+            has_file = True
+    if not has_file:
         yield from _content_problems(content, field, None)
     if isinstance(content, Content):
         parts = [part.text for part in content.parts if isinstance(part, Part)]  # pyright: ignore[reportUnnecessaryIsInstance]

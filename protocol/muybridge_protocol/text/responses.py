@@ -339,7 +339,7 @@ def collect(
     for chunk in remaining:
         if isinstance(chunk, dict):
             return collect_events(chain([chunk], remaining))  # pyright: ignore[reportUnknownArgumentType]  of anything
-        _tell(whole, chunk.raw)
+        _update(whole, chunk.raw)
         for candidate in chunk.candidates:
             candidates.setdefault(candidate.index, _CandidatePieces()).add(candidate.raw)
     if candidates:
@@ -347,9 +347,9 @@ def collect(
     return GenerateContentResponse(whole)
 
 
-def _tell(record: JsonObject, facts: JsonObject) -> None:
-    """Update *record* with what was *facts* later. Nulls replace nothing."""
-    record.update({k: v for k, v in facts.items() if v is not None or k not in record})
+def _update(record: JsonObject, later: JsonObject) -> None:
+    """Update *record* with the fields of a *later* one. Nulls replace nothing."""
+    record.update({k: v for k, v in later.items() if v is not None or k not in record})
 
 
 class _CandidatePieces:
@@ -365,7 +365,7 @@ class _CandidatePieces:
             self._fields.setdefault(name, []).append(value)
         content = as_object(piece.get("content"))
         if content is not None:
-            _tell(self._content, content)
+            _update(self._content, content)
             self._parts += as_array(content.get("parts"))
 
     def joined(self) -> JsonObject:

@@ -252,6 +252,9 @@ class _ServerSentEvents:
 
     def _take_unnamed(self, line: bytes, payloads: list[bytes]) -> None:
         """Take a line without a field name. It is ignored unless it is JSON."""
+        # Pretty-printed JSON may have a field name on its first line only, so this line may
+        # continue the data before it. That is looked for once in an event, because it reads that
+        # data anew.
         first = None if self._more_data or self._looked_for_text else self._data
         if first is not None and _JSON_GOES_ON.match(line):
             self._looked_for_text = True

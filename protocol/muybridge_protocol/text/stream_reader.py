@@ -275,10 +275,13 @@ class StreamReader(Generic[T]):
         except MalformedStream as error:
             if error.too_large:
                 self._pass_over(str(error))
+                # The parser cannot go on behind an event that it has not kept.
                 self._spent = True
                 return
             if self.over:
                 return
+            # Where events begin is unknown from here on. The rest is read by lines, for an error of
+            # the service that explains it.
             self._unread, self._malformed = str(error), True
             self._parser = StreamParser(event_limit=self._event_limit, server_sent=True)
             yield from self._chunks(self._parser.feed(error.rest), limit)

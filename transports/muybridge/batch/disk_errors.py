@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from muybridge.files.sqlite import said_by
+from muybridge.files.sqlite import explained
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.signals import genuine
 
@@ -34,7 +34,7 @@ def unusable(path: Path, advice: str) -> Generator[None, None, None]:
 
 def sentence(path: Path, error: OSError) -> str:
     """Describe what is wrong with the file at *path*, and what to do."""
-    return f"{path}: {said_by(error, _ADVICE, 'Nothing more is sent.')}"
+    return f"{path}: {explained(error, _ADVICE, 'Nothing more is sent.')}"
 
 
 _WRITABLE: Final = "Nothing more is sent. Make the folder writable, then run again."

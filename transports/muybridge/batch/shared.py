@@ -64,12 +64,12 @@ class SharedBatch:
         """
         with ExitStack() as stack:
             store = stack.enter_context(self.open_store())
-            found = Batch.find(store, self.name)
-            if found is None:
-                said = f"There is no batch {self.name} in {store.place}."
-                raise StoreUnusable(said, lacks="batch")
+            batch = Batch.find(store, self.name)
+            if batch is None:
+                message = f"There is no batch {self.name} in {store.place}."
+                raise StoreUnusable(message, lacks="batch")
             stack.pop_all()  # the batch closes it
-        return found
+        return batch
 
     def open_store(self) -> Store:
         """Open the store, as a new owner."""
@@ -178,10 +178,10 @@ def submit(
     if out is not None:
         check_place(out)
     if not is_batch_name(batch.name):
-        said = (
+        message = (
             f"it must have 1 to {LONGEST_NAME} characters, all printable, and no space at its ends"
         )
-        raise InvalidInput(THE_BATCH, [InputProblem("the name", said)])
+        raise InvalidInput(THE_BATCH, [InputProblem("the name", message)])
     check_rate(rate)
     check_budget(budget)
     place = None if out is None else place_for_all(out)
@@ -201,8 +201,8 @@ def submit(
         check_service(known, named)
         if not known.is_new:
             count = check_same_items(known, items)
-            kept = _use_of(known)
-            limits = budget or (None if kept is None else kept.budget)
+            use = _use_of(known)
+            limits = budget or (None if use is None else use.budget)
             if limits is not None:
                 _check_amounts(items, limits, prices, known)
             if budget is not None:
@@ -241,8 +241,8 @@ def _check_amounts(
         else:
             amounts = read_amounts(known.amounts)
         problems += [
-            InputProblem(f"item {number}", told, measure.value)
-            for measure, told in unknown_amounts(budget, amounts)
+            InputProblem(f"item {number}", reason, measure.value)
+            for measure, reason in unknown_amounts(budget, amounts)
         ]
     if problems:
         raise InvalidInput(THE_BATCH, problems)

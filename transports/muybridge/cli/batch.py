@@ -319,8 +319,8 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
     except InvalidInput as wrong:
         # The heading of the problems says already that nothing was sent.
         parts = (part for part in error.args if part != NOTHING_SENT)
-        said = InputProblem("the service", message(parts, in_command))
-        raise InvalidInput(THE_BATCH, [said, *wrong.problems]) from error
+        problem = InputProblem("the service", message(parts, in_command))
+        raise InvalidInput(THE_BATCH, [problem, *wrong.problems]) from error
 
 
 def exit_code_of(report: Report) -> ExitCode:
@@ -340,8 +340,8 @@ def _finish(
     state, counts = exit_code_of(report), dict(_counts(report))
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.presentation.json:
-        written = None if report.sheet is None else str(report.sheet)
-        long_document({**summary_record(code, counts, report.entries), "sheet": written})
+        sheet_path = None if report.sheet is None else str(report.sheet)
+        long_document({**summary_record(code, counts, report.entries), "sheet": sheet_path})
     say_reasons(reasons(report), stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(report.folder)
@@ -376,8 +376,8 @@ def _at_work(out: str) -> str:
 def _named(processes: Sequence[str]) -> str:
     if not processes:
         return ""
-    said = "another process ({}) is" if len(processes) == 1 else "other processes ({}) are"
-    return f"{said.format(', '.join(processes))} at work on this batch"
+    words = "another process ({}) is" if len(processes) == 1 else "other processes ({}) are"
+    return f"{words.format(', '.join(processes))} at work on this batch"
 
 
 def _counts(report: Report) -> Iterator[tuple[str, int]]:

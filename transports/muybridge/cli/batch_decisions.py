@@ -51,15 +51,15 @@ def list_undecided(
         if csv:
             click.echo(batches.decision_table(place).encode(), nl=False)
             return
-        found = batches.ambiguous(place)
+        entries = batches.ambiguous(place)
     if invocation.presentation.json:
-        records = [{**entry_record(entry), "request": read_object(entry.body)} for entry in found]
+        records = [{**entry_record(entry), "request": read_object(entry.body)} for entry in entries]
         document({"ok": True, "batch": batch, "undecided": records})
         return
-    for entry in found:
+    for entry in entries:
         answer(entry.label)
-    if found:
-        say_reasons(found)
+    if entries:
+        say_reasons(entries)
         say_how_to_decide(place)
     else:
         say(f"nothing to decide in {batch}")

@@ -61,8 +61,8 @@ def say_spent(use: BudgetUse) -> None:
     """Say what is spent of each limit of a budget."""
     for measure in use.budget.limits:
         spent = use.spent[measure]
-        said = "an unknown amount" if spent is None else plain(spent)
-        say(f"{use.budget.named(measure)}: {said} spent")
+        amount = "an unknown amount" if spent is None else plain(spent)
+        say(f"{use.budget.named(measure)}: {amount} spent")
 
 
 def _say_rest(preview: Preview, prices: PriceList | None) -> None:

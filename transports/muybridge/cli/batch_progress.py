@@ -108,7 +108,7 @@ class Lines:
         self._problems = _Problems()
 
     def event(self, event: BatchEvent) -> None:
-        """Report *event*."""
+        """Say what a person should know of *event*, and from time to time the counts."""
         if event.what not in _QUIET and not is_terminal(event.detail):
             say(self._problems.line(event))
         counts = self._pace.counts(event)
@@ -151,7 +151,7 @@ class _Bars:
         self._rows: dict[int, TaskID] = {}
 
     def event(self, event: BatchEvent) -> None:
-        """Show *event*."""
+        """Move the bars. A problem is printed as a line above them."""
         self.progress.update(
             self._whole,
             completed=event.finished,
@@ -190,6 +190,7 @@ _STEPS = {
 }
 _STEP_NUMBERS = {What.SENDING: 0, What.SUBMITTED: 1, What.STATUS: 2, What.COMPLETED: 3}
 _LAST_STEP = 4
+"""How much a bar is when it is full. An item that has ended loses its bar."""
 
 
 @contextmanager
@@ -206,10 +207,10 @@ def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, No
 
 
 def line(event: BatchEvent) -> str:
-    """Return *event* as a line for people."""
+    """Return *event* as one line for people, without control characters."""
     label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
-    said = None if event.what is What.RETRY else event.what  # the detail is a sentence
-    parts = [said, event.task if event.what is What.SUBMITTED else None, event.detail]
+    word = None if event.what is What.RETRY else event.what  # the detail is a sentence
+    parts = [word, event.task if event.what is What.SUBMITTED else None, event.detail]
     joint = ": " if event.what in _PROBLEMS and event.detail != _AS_BEFORE else " "
     return readable(f"{label}: {joint.join(filter(None, parts))}", _LONGEST_LINE)
 

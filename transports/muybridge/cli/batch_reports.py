@@ -59,9 +59,9 @@ finishes, then the rest.
 """
 
 
-def exit_code_for(found: Mapping[Stage, int]) -> ExitCode:
+def exit_code_for(counts: Mapping[Stage, int]) -> ExitCode:
     """Return the exit code for a batch, given how many items are in each state."""
-    return next((code for code, states, _ in ENDINGS if any(map(found.get, states))), DONE)
+    return next((code for code, states, _ in ENDINGS if any(map(counts.get, states))), DONE)
 
 
 @contextmanager
@@ -76,9 +76,9 @@ def store_errors(context: click.Context, invocation: Invocation) -> Generator[No
         if not lacks:
             invocation.say_next_command()
         if invocation.presentation.json:
-            told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
-            told |= {"lacks": lacks, "away": error.away}
-            document({"ok": False, "error": told})
+            record = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
+            record |= {"lacks": lacks, "away": error.away}
+            document({"ok": False, "error": record})
         context.exit(NOT_SAVED)
 
 

@@ -105,9 +105,9 @@ def remove_budget(invocation: Invocation, *, tag: str) -> None:
             removed = store.lift(tag, per)
         except LookupError:
             words = words_of(invocation.spending, "per")
-            told = " ".join([f"--tag {tag}" if tag else "without --tag", *words])
+            which = " ".join([f"--tag {tag}" if tag else "without --tag", *words])
             raise click.UsageError(
-                f"there is no budget {told} in {store.place}. `muybridge budget list` lists them"
+                f"there is no budget {which} in {store.place}. `muybridge budget list` lists them"
             ) from None
         say(f"{removed.called()} is removed")
         if invocation.presentation.json:
@@ -116,15 +116,15 @@ def remove_budget(invocation: Invocation, *, tag: str) -> None:
 
 def show_budgets(invocation: Invocation, store: Store) -> None:
     """Show the stored budgets, and what is left of them."""
-    found = spending.budgets(store)
+    budgets = spending.budgets(store)
     if invocation.presentation.json:
-        document({"ok": True, "store": store.place, "budgets": [*map(_record, found)]})
+        document({"ok": True, "store": store.place, "budgets": [*map(_record, budgets)]})
         return
-    if not found:
+    if not budgets:
         say(f"no budget is stored in {store.place}; to set one: muybridge budget set --help")
         return
     rows = table("Tag", "Limit", "Spent", "Left", "Counts since (UTC)")
-    for used in found:
+    for used in budgets:
         stored = used.stored
         since = "" if stored.since is None else short_time(stored.since)
         for measure in stored.budget.limits if is_key(stored.tag) else ():

@@ -65,11 +65,11 @@ class Muybridge(CommandGroup):
     """The root: it loads commands on first use, and turns every error into an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
-        """Return the commands' names."""
+        """Return the commands' names. None of them is imported for that."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
-        """Return the command *cmd_name*, or None."""
+        """Import the command *cmd_name* and return it, or None if there is none."""
         module = _COMMANDS.get(cmd_name)
         if module is None:
             return None
@@ -110,8 +110,10 @@ class Muybridge(CommandGroup):
         with invocation.reporting_warnings():
             try:
                 code = self._run(ctx)
+                # Here, what cannot be printed is an error of the command, with its exit code.
                 sys.stdout.flush()
             except BaseException as error:  # noqa: BLE001  every ending has an exit code
+                # A second Ctrl-C must not cut short what is said about the first one.
                 with ignoring_signals():
                     code = _report(error, invocation)
         ctx.exit(code)

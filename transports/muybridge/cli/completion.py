@@ -26,7 +26,9 @@ def completion(context: click.Context, shell: str | None) -> None:
     """  # noqa: D301  click's own mark for lines that stay as they are
     if shell is None:
         context.fail("Name the shell: muybridge completion bash, zsh or fish.")
-    found = get_completion_class(shell)
-    assert found is not None  # noqa: S101  click has these three
-    script = found(context.find_root().command, {}, "muybridge", "_MUYBRIDGE_COMPLETE").source()
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None  # noqa: S101  click has these three
+    script = shell_class(
+        context.find_root().command, {}, "muybridge", "_MUYBRIDGE_COMPLETE"
+    ).source()
     click.echo(f"{_BASH if shell == 'bash' else ''}{script}", nl=False)

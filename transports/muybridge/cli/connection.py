@@ -29,6 +29,7 @@ _LOCAL_SPEED = 20.0
 _NOWHERE = "https://service.invalid"
 """Stands for a service that is not connected to."""
 _KEY_FILE_LIMIT = 64 * 1024
+"""Largest file that is read for a key: a wrong path may lead to a video."""
 
 
 @attrs.frozen(kw_only=True)
@@ -129,6 +130,7 @@ class Connection:
             return None
         try:
             with Path(self.api_key_file).open("rb") as file:
+                # What is no text becomes characters that no key has, and is refused unseen.
                 return file.read(_KEY_FILE_LIMIT).decode("utf-8", "replace")
         except OSError as error:
             raise click.UsageError(

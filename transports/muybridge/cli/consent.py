@@ -106,7 +106,7 @@ def obtain_consent(invocation: Invocation, wanted: Quantities, *, yes: bool) -> 
     why = _uncovered(invocation, amounts)
     if why is None:
         return
-    told = ", ".join(
+    shown_amounts = ", ".join(
         f"{measure}: {'unknown' if amount is None else plain(amount)}"
         for measure, amount in amounts.items()
         if amount != 0 and (measure is not Measure.COST or prices is not None)
@@ -114,7 +114,7 @@ def obtain_consent(invocation: Invocation, wanted: Quantities, *, yes: bool) -> 
     raise ConsentRequired(
         f'Consent is required: yours is "{chosen}"'
         f"{', and there is no terminal to ask on' if chosen is Consent.ASK else ''}. "
-        f"The request would consume {told}. {why}.",
+        f"The request would consume {shown_amounts}. {why}.",
         NOTHING_SENT,
         _ELSEWHERE,
         consent=chosen,
@@ -139,8 +139,8 @@ def require_budget(invocation: Invocation, batch: str | None = None) -> None:
     if batch is not None:
         tags |= OwnTags(batch=batch)
     with invocation.spending.open_store() as store:
-        found = budgets_for(store, tags)
-    if any(stored.budget.limits.keys() - {Measure.CALLS} for stored, _ in found):
+        budgets = budgets_for(store, tags)
+    if any(stored.budget.limits.keys() - {Measure.CALLS} for stored, _ in budgets):
         _use_the_store(invocation)
         return
     raise ConsentRequired(

@@ -157,9 +157,9 @@ def report(error: BaseException, invocation: Invocation) -> int:
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
         code, known = _interruption(error, invocation)
-        said = " ".join(filter(None, (as_sentence(interruption(error)), known)))
+        sentence = " ".join(filter(None, (as_sentence(interruption(error)), known)))
         return _report(
-            "Interrupted", said, code, invocation, {}, exits=interrupted_code(error, code)
+            "Interrupted", sentence, code, invocation, {}, exits=interrupted_code(error, code)
         )
     code = exit_code(error, invocation)
     if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
@@ -238,10 +238,10 @@ def _report(
     if command is not None:
         say(f"to resume: {command}")
     if invocation.presentation.json:
-        told = {"type": kind, "message": message, "exit_code": exits, **details}
+        record = {"type": kind, "message": message, "exit_code": exits, **details}
         if command is not None:
-            told["command"] = command
-        _document({"ok": False, "error": told, **_records(invocation)})
+            record["command"] = command
+        _document({"ok": False, "error": record, **_records(invocation)})
     return exits
 
 
@@ -277,22 +277,12 @@ _FACTS: Final = (
 
 def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return what programs need of *error*: whether it was charged, and what to do."""
-    names = (
-        "status",
-        "retry_after",
-        "candidate_id",
-        "reason",
-        "asset_id",
-        "code",
-        "msg",
-        "argument",
-    )
-    found = {name: getattr(error, name, None) for name in names}
-    told = {name: value for name, value in found.items() if value not in (None, "")}
+    values = ((name, getattr(error, name, None)) for name in _FACTS)
+    facts = {name: value for name, value in values if value not in (None, "")}
     if isinstance(error, ConsentRequired):
-        told |= _consent(error)
+        facts |= _consent(error)
     remedies = [remedy.to_dict() for remedy in error.remedies]
-    return {"charged": error.charged, **told, "remedies": remedies}
+    return {"charged": error.charged, **facts, "remedies": remedies}
 
 
 def _consent(error: ConsentRequired) -> dict[str, Any]:
@@ -313,13 +303,13 @@ def report_problems(error: InvalidRequest, code: int, invocation: Invocation) ->
     ]
     say("\n".join([f"error: {error.heading}", *lines]))
     if invocation.presentation.json:
-        told = {
+        facts = {
             "type": "InvalidRequest",
             "message": error.describe(in_command),
             "exit_code": code,
             "charged": error.charged,
         }
-        _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
+        _document({"ok": False, "error": {**facts, "family": error.family, "problems": problems}})
     return code
 
 
@@ -353,14 +343,14 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
 
 def _accepted(family: str, problem: Problem) -> str:
     """Return what would be accepted; for a wrong type or name, the rules' hints as well."""
-    found = file_text(problem.value) if problem.rule == FILE_TEXT else None
-    if family == TEXT and found is not None:
-        return instead_of_text(found, problem.field)
+    file = file_text(problem.value) if problem.rule == FILE_TEXT else None
+    if family == TEXT and file is not None:
+        return instead_of_text(file, problem.field)
     if family == TEXT:
         return problem.accepted_in(in_command)
     known = FAMILIES[family]
-    if found is not None:
-        return known.instead_of_text(found, IN_COMMAND)
+    if file is not None:
+        return known.instead_of_text(file, IN_COMMAND)
     field = known.field(problem.field)
     accepted = problem.accepted_in(in_command)
     if field is not None and problem.rule == "type":
@@ -373,12 +363,12 @@ def _accepted(family: str, problem: Problem) -> str:
     return accepted
 
 
-def instead_of_text(found: FileText, field: str) -> str:
+def instead_of_text(file: FileText, field: str) -> str:
     """Return what to write in place of a text that is only a file, in the *field* of a question."""
     forms = IN_COMMAND._replace(file=shlex.quote)
     if field == "systemInstruction":  # only PROMPT reads stdin
         forms = forms._replace(text=printed)
-    return instead_of(found, "use --image" if found.path else "use --image PATH", forms)
+    return instead_of(file, "use --image" if file.path else "use --image PATH", forms)
 
 
 def _names_no_file(value: object) -> bool:
@@ -395,8 +385,10 @@ def _interruption(error: BaseException, invocation: Invocation) -> tuple[ExitCod
     if local and (course.accepted or course.unanswered or course.answer is not None):
         return INTERRUPTED, "Nothing was charged: the service was a local one."
     if course.task is not None:
-        ended = isinstance(course.result, Result) and course.result.is_terminal
-        state = "has ended; you can query its result" if ended else "continues; you can resume it"
+        has_ended = isinstance(course.result, Result) and course.result.is_terminal
+        state = (
+            "has ended; you can query its result" if has_ended else "continues; you can resume it"
+        )
         return SAFE, f"Task {shown_id(course.task.id)} {state}."
     if course.url is not None:
         return SAFE, "The part that has arrived is kept."

@@ -46,25 +46,25 @@ def estimate(context: click.Context, invocation: Invocation, file: BinaryIO) -> 
     prices = invocation.spending.read_prices()
     own = invocation.connection.unopened_service().gave_out
     ask_for_items(file)
-    found = estimation.estimate(file, prices, own)
-    for verdict in found.wrong:
+    report = estimation.estimate(file, prices, own)
+    for verdict in report.wrong:
         _say_errors(verdict)
     if invocation.presentation.json:
         invocation.print_document(
-            ok=not found.wrong_count,
-            **totals_record(found.totals),
-            invalid=found.wrong_count,
-            errors=[*map(verdict_record, found.wrong)],
+            ok=not report.wrong_count,
+            **totals_record(report.totals),
+            invalid=report.wrong_count,
+            errors=[*map(verdict_record, report.wrong)],
         )
     else:
-        show([totals_table(found.totals)])
-        for remark in remarks(found.totals, prices):
+        show([totals_table(report.totals)])
+        for remark in remarks(report.totals, prices):
             say(remark)
-    if found.wrong_count:
-        verb = "s are" if found.wrong_count > 1 else " is"
-        more = "" if found.wrong_count == len(found.wrong) else "; `muybridge validate` names all"
-        say(f"{found.wrong_count} item{verb} not valid and not counted{more}")
-    context.exit(FAILED if found.wrong_count else DONE)
+    if report.wrong_count:
+        verb = "s are" if report.wrong_count > 1 else " is"
+        more = "" if report.wrong_count == len(report.wrong) else "; `muybridge validate` names all"
+        say(f"{report.wrong_count} item{verb} not valid and not counted{more}")
+    context.exit(FAILED if report.wrong_count else DONE)
 
 
 def _say_errors(verdict: Verdict) -> None:

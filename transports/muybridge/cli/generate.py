@@ -91,6 +91,7 @@ def _create_command(family: Family) -> click.Command:
         request = options.read_request(family, values)
         obtain_consent(invocation, request.quantities(), yes=yes)
         with invocation.client(exchange_timeout=invocation.connection.timeout) as client:
+            # From here on, whoever interrupts has to be told whether anything was sent.
             invocation.note(pays=True)
             task = generation.create(client, request)
         invocation.say_next_command()
@@ -129,8 +130,8 @@ def _run_command(family: Family) -> click.Command:
         with invocation.client() as client:
             invocation.note(pays=True)
             timeout = invocation.connection.wait_timeout
-            made = save(invocation, generation.run, client, request, timeout=timeout)
-        print_generation(invocation, made)
+            outcome = save(invocation, generation.run, client, request, timeout=timeout)
+        print_generation(invocation, outcome)
 
     return FamilyCommand(family, "run", parameters, run)
 

@@ -14,6 +14,7 @@ import click
 from click import formatting
 
 _NARROWEST: Final = 20
+"""Columns that a line has, however narrow the terminal is."""
 _COLUMN: Final = 24
 """A second column is at least so wide, or its texts go below those of the first."""
 
@@ -48,7 +49,7 @@ class HelpPage(click.HelpFormatter):
         self._write(_filled([start, *args.split()], self.width, "", " " * _BELOW))
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs."""
+        """Write paragraphs, wrapped to the width."""
         self._write(_laid_out(text, self.width, " " * self.current_indent))
 
     def write_dl(

@@ -212,7 +212,7 @@ class _WatchedClock(SystemClock):
 
 
 def invocation_of(context: click.Context) -> Invocation:
-    """Return the invocation that *context* belongs to."""
+    """Return the invocation that *context* belongs to, which is new in a context without one."""
     return context.ensure_object(Invocation)
 
 

@@ -50,7 +50,7 @@ _EXAMPLES: Mapping[str, str] = {
 """A line for each command that needs more words than its name."""
 
 
-def _ended(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     """Return the message of *error* as a whole sentence."""
     return f"{error}{full_stop(str(error))}"
 
@@ -180,55 +180,55 @@ def of_a_family(name: str) -> str | None:
 def unknown_family(context: click.Context, name: str, error: Exception) -> str:
     """Return *error*, which says that there is no family *name*, with what to write."""
     if name == "help":
-        return f"{_ended(error)} {_write(f'{context.command_path} --help')}"
+        return f"{_sentence(error)} {_write(f'{context.command_path} --help')}"
     if name == "text" or name in TEXT_MODELS:
-        return f"{_ended(error)} {_write(_TEXT)}"
+        return f"{_sentence(error)} {_write(_TEXT)}"
     close = get_close_matches(name.lower(), FAMILIES, n=1)
     family = family_of_model(name.rpartition("/")[2]) or FAMILIES[close[0] if close else "imga"]
-    return f"{_ended(error)} {_write(example(family, _path(context)))}"
+    return f"{_sentence(error)} {_write(example(family, _path(context)))}"
 
 
 def unexpected(family: Family, verb: str, word: str) -> str:
     """Return the message about *word*, which is none of the options of a family's command."""
-    said = f"Unexpected argument {shown(word)}."
+    sentence = f"Unexpected argument {shown(word)}."
     line = example(family, verb)
     flags = [option_name(field.wire) for field in family.fields if field.kind is Kind.BOOLEAN]
     if flags and word.lower() in _BOOLEANS:
         other = f"--no-{flags[0].removeprefix('--')}"
-        return f"{said} Flags take no value: write {flags[0]} or {other}."
+        return f"{sentence} Flags take no value: write {flags[0]} or {other}."
     if verb == "check":
-        return f"{said} Give a file as --file FIELD=PATH: `{line}`."
+        return f"{sentence} Give a file as --file FIELD=PATH: `{line}`."
     rules = [(field, rule) for field in family.fields for rule in media_rules(field) if rule.base64]
     if rules and _files(word):
         field, rule = rules[0]
         allowed = "" if rule.base64_stated else " --allow-inline"
         option = f"{option_name(field.wire)} @{shlex.quote(word)}{allowed}"
-        return f"{said} To send the file, write {option}."
-    return f"{said} Give the prompt as --prompt, in quotes if it has spaces: `{line}`."
+        return f"{sentence} To send the file, write {option}."
+    return f"{sentence} Give the prompt as --prompt, in quotes if it has spaces: `{line}`."
 
 
 def unknown_command(context: click.Context, name: str) -> str:
     """Return the message about *name*, which is no command of the context's group."""
     path = _path(context)
-    said = f"There is no command {shown(name)}"
+    sentence = f"There is no command {shown(name)}"
     if path in ("", "batch") and Path(name).suffix.lower() in _REQUEST_FILES:
-        return f"{said}. {_write(f'muybridge batch run {shlex.quote(name)} --out pictures')}"
+        return f"{sentence}. {_write(f'muybridge batch run {shlex.quote(name)} --out pictures')}"
     if not path and (advice := of_a_family(name)):
         return advice
     if not path and name in TEXT_MODELS:
         return f'{name} is a text model. Write `muybridge text {name} "Why does a horse gallop?"`.'
     if advice := COMMANDS.get(path, {}).get(name):
-        return f"{said}. {advice}"
+        return f"{sentence}. {advice}"
     if name == "help":
-        return f"{said}. {_write(f'{context.command_path} --help')}"
+        return f"{sentence}. {_write(f'{context.command_path} --help')}"
     assert isinstance(context.command, click.Group)  # noqa: S101  its commands are asked for
     close = get_close_matches(name, context.command.list_commands(context), n=1)
     if close:
-        return f"{said}; did you mean {close[0]}?"
+        return f"{sentence}; did you mean {close[0]}?"
     if path:
-        return f"{said}. {_write(_EXAMPLES[path])}"
+        return f"{sentence}. {_write(_EXAMPLES[path])}"
     return (
-        f"{said}. Use run for pictures and videos, and text for text. Write `{_PICTURE}` or "
+        f"{sentence}. Use run for pictures and videos, and text for text. Write `{_PICTURE}` or "
         f"`{_TEXT}`."
     )
 
@@ -238,8 +238,8 @@ def unknown_model(name: str, error: Exception) -> str:
     models = [model.name for family in FAMILIES.values() for model in family.models]
     close = get_close_matches(name.lower(), [*FAMILIES, *models, *TEXT_MODELS, "text"], n=1)
     if close:
-        return f"{_ended(error)} {_write(f'muybridge models {close[0]}')}"
-    return f"{_ended(error)} To see all models, write `muybridge models`."
+        return f"{_sentence(error)} {_write(f'muybridge models {close[0]}')}"
+    return f"{_sentence(error)} To see all models, write `muybridge models`."
 
 
 def further_words(words: Sequence[str]) -> str:

@@ -141,9 +141,9 @@ def read_request(
     extra = _read_extra(values.get(EXTRA), problems)
     report = family.check(body, extra=extra, own=any_link)  # the client says it of its service
     unread = {problem.field for problem in wrong_files}
-    found = (problem for problem in report.problems if problem.field not in unread)
+    others = (problem for problem in report.problems if problem.field not in unread)
     if problems or wrong_files or not report.ok:
-        raise InvalidRequest(family.name, (*problems, *wrong_files, *found))
+        raise InvalidRequest(family.name, (*problems, *wrong_files, *others))
     return parse(family, body, extra=extra)
 
 
@@ -208,7 +208,7 @@ def at_once(flag: str, usual: int, what: str) -> Callable[[Command], Command]:
 
 
 def output(*, required: bool = False) -> click.Option:
-    """Return `-o`."""
+    """Return `-o` for one result: a file, a folder or stdout."""
     meaning = (
         "File or folder for the result, or - for stdout. In a folder, the file is named after the "
         "task."
@@ -371,12 +371,12 @@ WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: as the service asks]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),
 )
+"""For commands that wait for a task."""
 BATCH_WAITING: tuple[click.Option, ...] = (
     WAITING[0],
     timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
 )
 """The waits of a batch."""
-"""For commands that wait for a task."""
 
 
 def _field_option(family: Family, field: Field) -> click.Option:

@@ -47,11 +47,11 @@ class Progress:
         return shown_seconds(round(time.monotonic() - self._began))
 
     def say(self, line: str) -> None:
-        """Print *line*."""
+        """Print *line* on stderr."""
         say(line)
 
     def event(self, event: AnyEvent) -> None:
-        """Show *event*."""
+        """Say what a person waits for: changes of the status, retries and long downloads."""
         match event:
             case CallBegan(call=call) if call.kind == "download":
                 self._downloading()
@@ -113,7 +113,7 @@ class LiveProgress(Progress):
         )
 
     def event(self, event: AnyEvent) -> None:
-        """Show *event*."""
+        """Show the status beside the spinner, and say the same lines."""
         match event:
             case Submitted(task):
                 self._status = readable(task.status or "queued", 40)

@@ -89,37 +89,37 @@ def _show_spent(invocation: Invocation, store: Store, by: Sequence[str]) -> None
             f"--by {','.join(by)}: give each word once; budget and purchase alone"
         )
     try:
-        found = spending.spent(store, by)
+        report = spending.spent(store, by)
     except ValueError as error:
         raise click.UsageError(f"--by {','.join(by)}: {error}") from None
     if invocation.presentation.json:
         document({
             "ok": True,
             "store": store.place,
-            "spent": [_group_record(found.by, one) for one in found.groups],
-            "undecided": [purchase_record(one) for one in found.undecided],
+            "spent": [_group_record(report.by, one) for one in report.groups],
+            "undecided": [purchase_record(one) for one in report.undecided],
         })  # fmt: skip
         return
-    if not found.groups:
+    if not report.groups:
         _say_nothing_in(store)
         return
-    show([_groups(found)])
+    show([_groups(report)])
     say(f"recorded in {store.place}; {RECORDED}")
-    if any(one.is_pruned for one in found.groups):
+    if any(one.is_pruned for one in report.groups):
         say("+ and (removed): purchases that were removed (store prune) are counted, not listed")
-    if found.undecided:
+    if report.undecided:
         words = shlex.join(["muybridge", "undecided", *store_words(store)])
-        say(f"{_counted(len(found.undecided))} ambiguous; to decide: {words}")
+        say(f"{_counted(len(report.undecided))} ambiguous; to decide: {words}")
 
 
-def _groups(found: spending.Spending) -> Table:
+def _groups(report: spending.Spending) -> Table:
     rows = table(
-        *(one.capitalize() for one in found.by), "Requests", "Pictures", "Seconds", "Cost", ""
+        *(one.capitalize() for one in report.by), "Requests", "Pictures", "Seconds", "Cost", ""
     )
-    for one in found.groups:
+    for one in report.groups:
         count = f"{one.purchases}{'+' if one.is_pruned else ''}"
         amounts = [shown(one.sums[it]) for it in (Measure.PICTURES, Measure.SECONDS, Measure.COST)]
-        rows.add_row(*map(_label, one.labels, found.by), count, *amounts, _SHOWN[one.state])
+        rows.add_row(*map(_label, one.labels, report.by), count, *amounts, _SHOWN[one.state])
     return rows
 
 
@@ -209,38 +209,38 @@ def undecided(
         list_undecided(context, invocation, batch, csv=csv)
         return
     with invocation.spending.open_store() as store:
-        found = decisions.unpriced(store) if unpriced else decisions.undecided(store)
+        purchases = decisions.unpriced(store) if unpriced else decisions.undecided(store)
         if csv:
-            click.echo(decisions.decision_table(found).encode(), nl=False)
+            click.echo(decisions.decision_table(purchases).encode(), nl=False)
         elif invocation.presentation.json:
-            records = [purchase_record(one) for one in found]
+            records = [purchase_record(one) for one in purchases]
             document({"ok": True, "store": store.place, "undecided": records})
-        elif not found:
+        elif not purchases:
             nothing = "no request without a cost" if unpriced else "nothing to decide"
             say(f"{nothing} in {store.place}; {RECORDED}")
         elif unpriced:
-            _show_unpriced(store, found)
+            _show_unpriced(store, purchases)
         else:
-            _show_undecided(store, found)
+            _show_undecided(store, purchases)
 
 
-def _show_unpriced(store: Store, found: Sequence[Purchase]) -> None:
+def _show_unpriced(store: Store, purchases: Sequence[Purchase]) -> None:
     rows = table("Key", "Time (UTC)", "Request", "State")
     rows.columns[0].no_wrap = rows.columns[1].no_wrap = True
-    for one in found:
+    for one in purchases:
         rows.add_row(one.key, short_time(one.armed_at), request_of(one), str(one.state))
     show([rows])
     words = shlex.join(["muybridge", "decide", *store_words(store)])
     say(f"to give what one has cost: {words} KEY --cost AMOUNT")
 
 
-def _show_undecided(store: Store, found: Sequence[Purchase]) -> None:
+def _show_undecided(store: Store, purchases: Sequence[Purchase]) -> None:
     rows = table("Key", "Time (UTC)", "Request", "Possible task")
     rows.columns[0].no_wrap = rows.columns[1].no_wrap = True
-    for one in found:
+    for one in purchases:
         rows.add_row(one.key, short_time(one.armed_at), request_of(one), one.candidate or "")
     show([rows])
-    for one in found:
+    for one in purchases:
         say(f"{one.key}: {one.reason or 'nobody knows how it has ended'}")
     words = shlex.join(["muybridge", "decide", *store_words(store)])
     many = shlex.join(["muybridge", "undecided", "--csv", *store_words(store)])
@@ -329,16 +329,16 @@ def decide(
         raise click.UsageError("give either a KEY with a decision, or --from FILE")
     if len(choices) > 1:
         raise click.UsageError(f"give one of {_CHOICES}")
-    said = {"not_charged": not_charged, "i_may_pay_twice": i_may_pay_twice}
+    consents = {"not_charged": not_charged, "i_may_pay_twice": i_may_pay_twice}
     if batch is not None:
         if cost is not None or (file is None and not choices):
             raise click.UsageError(f"with --batch, give an ITEM and one of {_CHOICES}")
         choice = choices[0] if choices else None
-        decide_items(context, invocation, batch, key, choice, task=adopt, table=file, **said)
+        decide_items(context, invocation, batch, key, choice, task=adopt, table=file, **consents)
         return
     with invocation.spending.open_store() as store:
         if file is not None:
-            after = decisions.decide(store, decisions.read_decisions(file), **said)
+            after = decisions.decide(store, decisions.read_decisions(file), **consents)
             _show_decided(invocation, after)
             return
         assert key is not None  # noqa: S101  checked above
@@ -348,8 +348,8 @@ def decide(
         decision = decisions.Decision(
             key=key, choice=choices[0] if choices else None, task=adopt, cost=_cost(cost)
         )
-        [purchase] = decisions.decide(store, [decision], **said)
-        for line in _told(purchase, priced=cost is not None):
+        [purchase] = decisions.decide(store, [decision], **consents)
+        for line in _lines(purchase, priced=cost is not None):
             say(line)
         if invocation.presentation.json:
             document({"ok": True, "purchase": purchase_record(purchase)})
@@ -373,7 +373,7 @@ def _show_decided(invocation: Invocation, after: Sequence[Purchase]) -> None:
     say(f"decisions recorded: {len(after)}{f' ({each})' if each else ''}")
 
 
-def _told(purchase: Purchase, *, priced: bool) -> Iterator[str]:
+def _lines(purchase: Purchase, *, priced: bool) -> Iterator[str]:
     """Yield what a decision has made of a purchase, and what it means for money."""
     named = f"purchase {purchase.key}{'' if purchase.once is None else f' ({purchase.once})'}"
     task = f" as task {task_of(purchase)}" if purchase.task else ""

@@ -27,16 +27,16 @@ def result_record(result: Result) -> dict[str, Any]:
     return {**attributes(result, "id", "status"), **result.raw}
 
 
-def generation_record(made: Generation) -> dict[str, Any]:
+def generation_record(generation: Generation) -> dict[str, Any]:
     """Return what a finished command reports about a task."""
     record: dict[str, Any] = {}
-    if made.task is not None:
-        record["task"] = task_record(made.task)
-    if made.result is not None:
-        record["result"] = result_record(made.result)
-        record["expires_at"] = made.result.expires_at
-    if made.path is not None:
-        record["path"] = str(made.path)
+    if generation.task is not None:
+        record["task"] = task_record(generation.task)
+    if generation.result is not None:
+        record["result"] = result_record(generation.result)
+        record["expires_at"] = generation.result.expires_at
+    if generation.path is not None:
+        record["path"] = str(generation.path)
     return record
 
 

@@ -45,17 +45,17 @@ def save(
     """
     presentation = invocation.presentation
     with _target(invocation) as target:
-        made = verb(
+        generation = verb(
             *arguments,
             target,
             timeout=timeout,
             sidecar=presentation.sidecar,
             on_update=invocation.update,
         )
-    if made.path is not None:
-        size = made.path.stat().st_size
-        invocation.progress.say(f"saved {made.path} ({size:,} bytes)")
-    return made
+    if generation.path is not None:
+        size = generation.path.stat().st_size
+        invocation.progress.say(f"saved {generation.path} ({size:,} bytes)")
+    return generation
 
 
 @contextmanager
@@ -76,14 +76,14 @@ def _target(invocation: Invocation) -> Generator[Target | None, None, None]:
         invocation.progress.say(f"wrote {file.tell():,} bytes to stdout")
 
 
-def print_generation(invocation: Invocation, made: Generation) -> None:
+def print_generation(invocation: Invocation, generation: Generation) -> None:
     """Print where the result is: the saved file, or its URL and when that expires."""
     if invocation.presentation.json:
-        invocation.print_document(**generation_record(made))
-    elif made.path is not None:
-        answer_path(made.path)
-    elif invocation.presentation.output is None and made.result is not None:
-        expires = expiry(made.result)
+        invocation.print_document(**generation_record(generation))
+    elif generation.path is not None:
+        answer_path(generation.path)
+    elif invocation.presentation.output is None and generation.result is not None:
+        expires = expiry(generation.result)
         if invocation.connection.local:
             say(
                 "the URL no longer works, because the local service has ended; -o PATH saves the "
@@ -91,7 +91,7 @@ def print_generation(invocation: Invocation, made: Generation) -> None:
             )
         elif expires is not None:
             say(f"the URL works until {expires}")
-        answer(made.result.url or "")
+        answer(generation.result.url or "")
 
 
 def expiry(result: Result) -> str | None:
@@ -126,15 +126,15 @@ def _check_stdout(presentation: Presentation) -> None:
     """Refuse to write a result to a stdout that is not for it alone."""
     if presentation.json or presentation.sidecar:
         option = "--json" if presentation.json else "--sidecar"
-        said = f"writes the result to stdout, and cannot be combined with {option}"
+        message = f"writes the result to stdout, and cannot be combined with {option}"
     elif sys.stdout.isatty():
-        said = (
+        message = (
             f"writes the result to stdout, which is a terminal. Redirect it, or give -o ./{STDOUT}"
         )
     else:
         check_stdout(f"-o {STDOUT} writes the result")
         return
-    raise click.UsageError(f"-o {STDOUT} {said}. Nothing was sent.")
+    raise click.UsageError(f"-o {STDOUT} {message}. Nothing was sent.")
 
 
 def check_stdout(what: str) -> None:
@@ -147,6 +147,7 @@ def check_stdout(what: str) -> None:
         click.UsageError: stdout cannot be written to. Nothing was sent.
     """
     try:
+        # To write nothing tells whether it is open.
         os.write(sys.stdout.fileno(), b"")
     except OSError as error:
         # What else goes wrong, such as a full disk, shows only when there is something to write.

@@ -63,10 +63,10 @@ def guard_streams() -> None:
     sys.stdin = _opened(sys.stdin, "r")
     answers = _opened(sys.stdout, "w")
     messages = _opened(sys.stderr, "w")
-    told = io.FileIO(answers.fileno(), "w", closefd=False)
-    said = _Messages(messages.fileno(), "w", closefd=False)
-    sys.stdout = _through(_Answers(told), answers, line_buffering=told.isatty())
-    sys.stderr = _through(io.BufferedWriter(said), messages, line_buffering=True)
+    raw_answers = io.FileIO(answers.fileno(), "w", closefd=False)
+    raw_messages = _Messages(messages.fileno(), "w", closefd=False)
+    sys.stdout = _through(_Answers(raw_answers), answers, line_buffering=raw_answers.isatty())
+    sys.stderr = _through(io.BufferedWriter(raw_messages), messages, line_buffering=True)
 
 
 def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIO:

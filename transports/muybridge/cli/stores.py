@@ -54,8 +54,8 @@ def prune(invocation: Invocation, *, before: datetime, yes: bool) -> None:
             return
         count = sum(done.removed.values())
         each = ", ".join(f"{n} {state}" for state, n in done.removed.items())
-        said = f"{count} from before {day:%Y-%m-%d}{f' ({each})' if each else ''}"
-        say(f"removed: {said}; what was spent stays counted")
+        line = f"{count} from before {day:%Y-%m-%d}{f' ({each})' if each else ''}"
+        say(f"removed: {line}; what was spent stays counted")
         kept = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in _kept(done).items() if n)
         if kept:
             say(f"kept from before that day: {kept}")

@@ -39,7 +39,7 @@ def families(
     parameter: click.Parameter,  # noqa: ARG001  the same
     typed: str,
 ) -> list[CompletionItem]:
-    """Suggest families."""
+    """Suggest the families, and `text` beside them."""
     return _starting(typed, ((name, "") for name in (*FAMILIES, "text")))
 
 
@@ -48,7 +48,7 @@ def text_models(
     parameter: click.Parameter,  # noqa: ARG001  the same
     typed: str,
 ) -> list[CompletionItem]:
-    """Suggest text models."""
+    """Suggest the text models, with their variants."""
     from muybridge_protocol.text.models import TEXT_MODELS
 
     return _starting(typed, ((name, "") for name in TEXT_MODELS))
@@ -74,10 +74,10 @@ def _local_files(
     """Suggest files behind the `@`, which no shell would."""
     folder, slash, start = typed.removeprefix("@").rpartition("/")
     try:
-        found = sorted(Path(f"{folder}{slash}" or ".").iterdir())
+        paths = sorted(Path(f"{folder}{slash}" or ".").iterdir())
     except OSError:
         return []
-    names = (f"{path.name}/" if path.is_dir() else path.name for path in found)
+    names = (f"{path.name}/" if path.is_dir() else path.name for path in paths)
     chosen = (name for name in names if start or not name.startswith("."))
     return _starting(f"@{folder}{slash}{start}", ((f"@{folder}{slash}{n}", "") for n in chosen))
 

@@ -49,13 +49,13 @@ def families(invocation: Invocation) -> None:
     retention, fields, relations, models, ...}]}.
     """
     if invocation.presentation.json:
-        told = [family_record(family) for family in FAMILIES.values()]
-        document({"ok": True, "families": told})
+        records = [family_record(family) for family in FAMILIES.values()]
+        document({"ok": True, "families": records})
         return
-    found = table("Family", "Makes", "Sound", "Polled every", "Results are kept", "Models")
+    rows = table("Family", "Makes", "Sound", "Polled every", "Results are kept", "Models")
     for family in FAMILIES.values():
         pacing = family.pacing
-        found.add_row(
+        rows.add_row(
             family.name,
             summary(family),
             "yes" if family.makes_audio else "",
@@ -63,7 +63,7 @@ def families(invocation: Invocation) -> None:
             family.retention.note,
             str(len(family.models) or "not documented"),
         )
-    show([found])
+    show([rows])
 
 
 @click.command(params=[JSON])
@@ -87,8 +87,10 @@ def models(invocation: Invocation, name: str | None) -> None:
 
         raise LocalError(unknown_model(str(name), error), argument="family") from None
     if invocation.presentation.json:
-        told = [model_record(known, model) for known, models in chosen.families for model in models]
-        document({"ok": True, "models": [*told, *map(text_model_record, chosen.texts)]})
+        records = [
+            model_record(known, model) for known, models in chosen.families for model in models
+        ]
+        document({"ok": True, "models": [*records, *map(text_model_record, chosen.texts)]})
         return
     portraits = [*starmap(_portrait, chosen.families)]
     if chosen.texts:
@@ -136,22 +138,22 @@ def _portrait(family: Family, models: Iterable[Model]) -> Iterator[RenderableTyp
     """Yield what is shown of *family*: a heading, *models*, its fields, and what to know."""
     yield heading(f"{family.name}: {summary(family)} (POST {family.create_path})")
     if family.models:
-        found = table("Model", "Notes", "Billing", "Polled every")
+        rows = table("Model", "Notes", "Billing", "Polled every")
         for model in models:
             limits = "; ".join(part for part in (model.note, *model_limits(model)) if part)
             pace = pace_of(model.pacing or family.pacing)
-            found.add_row(model.name, limits, model.billing, pace)
-        yield found
+            rows.add_row(model.name, limits, model.billing, pace)
+        yield rows
         yield ""
-    found = table("Field", "Type", "Accepted", "Default")
+    rows = table("Field", "Type", "Accepted", "Default")
     for field in family.fields:
         if field.wire == "model" and family.models:
             continue
         rules = (rule.accepted for rule in field.rules if rule != Text())
         accepted = "; ".join(rules) or _ACCEPTED.get(field.kind, f"any {field.kind}")
         default = "required" if field.required else default_of(field)
-        found.add_row(option_name(field.wire), field.kind, accepted, default)
-    yield found
+        rows.add_row(option_name(field.wire), field.kind, accepted, default)
+    yield rows
     yield ""
     yield from sentences(family)
 
@@ -159,7 +161,7 @@ def _portrait(family: Family, models: Iterable[Model]) -> Iterator[RenderableTyp
 def _text_portrait(models: Iterable[TextModel]) -> Iterator[RenderableType]:
     """Yield what is shown of text *models*: a heading, and each with its variant."""
     yield heading("text: from text, pictures and videos (muybridge text MODEL PROMPT)")
-    found = table("Model", "Version")
+    rows = table("Model", "Version")
     for model in models:
-        found.add_row(model.name, _VERSIONS[model.variant])
-    yield found
+        rows.add_row(model.name, _VERSIONS[model.variant])
+    yield rows

@@ -82,8 +82,8 @@ def wait(invocation: Invocation, task: str) -> None:
     check_output(invocation.presentation)
     with invocation.client() as client:
         timeout = invocation.connection.wait_timeout
-        made = save(invocation, generation.wait, client, known, timeout=timeout)
-    print_generation(invocation, made)
+        outcome = save(invocation, generation.wait, client, known, timeout=timeout)
+    print_generation(invocation, outcome)
 
 
 @click.command(
@@ -122,7 +122,7 @@ def download(invocation: Invocation, source: str) -> None:
         check_target(presentation.output or ".")
     with invocation.client() as client:
         try:
-            made = save(
+            outcome = save(
                 invocation,
                 generation.download,
                 client,
@@ -133,9 +133,9 @@ def download(invocation: Invocation, source: str) -> None:
             invocation.note(verb="wait")
             raise
     if presentation.json:
-        invocation.print_document(**generation_record(made))
-    elif made.path is not None:
-        answer_path(made.path)
+        invocation.print_document(**generation_record(outcome))
+    elif outcome.path is not None:
+        answer_path(outcome.path)
 
 
 # The id has a line of its own, and `created` one as the time until which the URL works.

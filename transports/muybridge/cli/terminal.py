@@ -85,10 +85,10 @@ def table(*headings: str) -> Table:
     """Return an empty table. Long values wrap; nothing is cut off."""
     from rich.table import Table
 
-    found = Table(box=None, pad_edge=False, header_style="bold")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     for one in headings:
-        found.add_column(one, overflow="fold")
-    return found
+        grid.add_column(one, overflow="fold")
+    return grid
 
 
 def heading(text: str) -> RenderableType:

@@ -195,6 +195,7 @@ def text(
     }
     if tools:
         settings["extra"] = {"tools": read_tools(tools)}
+    # Whatever may be wrong is found before a person is asked, and before anything is paid.
     _check(asked, prompt, settings)
     if invocation.presentation.output == STDOUT:
         raise click.UsageError("-o - is not possible: stdout has the text. Nothing was sent.")
@@ -236,12 +237,12 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         InvalidRequest: The request has problems; all are listed.
     """
     problems = [
-        problem_of(field, said, found, instead_of_text(found, field))
-        for field, said in (
+        problem_of(field, value, file, instead_of_text(file, field))
+        for field, value in (
             ("contents", prompt),
             ("systemInstruction", settings["system_instruction"] or ""),
         )
-        if (path := file_in(said)) is not None and (found := file_named(said, path)) is not None
+        if (path := file_in(value)) is not None and (file := file_named(value, path)) is not None
     ]
     try:
         GenerateContentRequest.build(model, prompt, **settings)
@@ -345,8 +346,8 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
     if json_wanted:
-        found = {"files": [os.fspath(path) for path in files], "calls": calls}
-        invocation.print_document(**answer_record(answer), **found)
+        lists = {"files": [os.fspath(path) for path in files], "calls": calls}
+        invocation.print_document(**answer_record(answer), **lists)
 
 
 def _counted(answer: GenerateContentResponse) -> str:

@@ -63,8 +63,8 @@ def _read(option: str, given: str) -> Any:
     except OSError as error:
         raise _wrong(option, given, error.strerror or str(error)) from None
     except ValueError as error:
-        said = error if isinstance(error, InvalidJson) else f"it is not JSON: {error}"
-        raise _wrong(option, given, str(said)) from None
+        reason = error if isinstance(error, InvalidJson) else f"it is not JSON: {error}"
+        raise _wrong(option, given, str(reason)) from None
 
 
 def _wrong(option: str, given: str, reason: str) -> click.UsageError:

@@ -29,12 +29,12 @@ def totals_table(totals: Totals) -> Table:
     headings = ["Family", "Model", "Tier", "Requests", "Pictures", "Seconds"]
     if totals.currency is not None:
         headings.append(f"Cost ({totals.currency})")
-    found = table(*headings)
+    rows = table(*headings)
     costs = totals.currency is not None
     for group, total in totals.groups.items():
-        found.add_row(group.family, group.model or "", group.tier or "", *_cells(total, costs))
-    found.add_row("total", "", "", *_cells(totals.total, costs), style="bold")
-    return found
+        rows.add_row(group.family, group.model or "", group.tier or "", *_cells(total, costs))
+    rows.add_row("total", "", "", *_cells(totals.total, costs), style="bold")
+    return rows
 
 
 def _cells(total: Total, costs: bool) -> Iterator[str]:  # noqa: FBT001  one of two shapes
@@ -45,11 +45,11 @@ def _cells(total: Total, costs: bool) -> Iterator[str]:  # noqa: FBT001  one of 
         yield shown(total.cost)
 
 
-def shown(found: Sum) -> str:
+def shown(amount: Sum) -> str:
     """Return a sum for people, with the number of requests that it does not contain."""
-    if not found.unknown:
-        return plain(found.known)
-    return f"{plain(found.known)} + {found.unknown} unknown" if found.known else "unknown"
+    if not amount.unknown:
+        return plain(amount.known)
+    return f"{plain(amount.known)} + {amount.unknown} unknown" if amount.known else "unknown"
 
 
 def plain(number: Decimal) -> str:
@@ -105,8 +105,8 @@ def _record(total: Total, currency: str | None) -> dict[str, Any]:
     return record
 
 
-def sum_record(found: Sum) -> dict[str, int | float]:
-    """Return a sum for programs."""
-    known = found.known
+def sum_record(amount: Sum) -> dict[str, int | float]:
+    """Return a sum as JSON numbers: an integer, or a float, which may be rounded."""
+    known = amount.known
     whole = known == known.to_integral_value()
-    return {"known": int(known) if whole else float(known), "unknown": found.unknown}
+    return {"known": int(known) if whole else float(known), "unknown": amount.unknown}

@@ -13,7 +13,7 @@ class _Lines(logging.Handler):
     """Says each record in a line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say *record*."""
+        """Print *record* on stderr, without control characters."""
         say(self.format(record))
 
 

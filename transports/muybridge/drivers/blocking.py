@@ -100,7 +100,7 @@ class BlockingRuntime:
         return work()
 
     def team(self, size: int) -> BlockingTeam:
-        """Return *size* threads."""
+        """Return *size* threads, which start when the team is opened."""
         return BlockingTeam(self.clock, size)
 
 
@@ -124,6 +124,7 @@ class BlockingTeam:
         """Guards the shared state of the threads."""
         self._threads = [
             threading.Thread(
+                # A copy for each: two threads cannot run in the same context at a time.
                 target=copy_context().run,
                 args=(self._work,),
                 name=f"muybridge-{number}",
@@ -195,6 +196,8 @@ class BlockingTeam:
         with hold_interrupts(when=not isinstance(error, KeyboardInterrupt)) as held:
             try:
                 if self._paid and isinstance(error, KeyboardInterrupt):
+                    # It was raised at once: paid requests of other threads hold nothing back here.
+                    # So nobody has said yet why the program does not end.
                     number = error.number if isinstance(error, Terminated) else signal.SIGINT
                     tell(waiting_for(self._paid, number))
                 self._wait_while(lambda: self._paid > 0, math.inf)
@@ -256,6 +259,7 @@ class _Stream:
 
     @property
     def sent(self) -> bool:
+        # A transport that does not say may have sent it: that is what costs money.
         return bool(getattr(self._stream, "sent", True))
 
     async def __aenter__(self) -> _Response:

@@ -157,7 +157,7 @@ class Calls:
         )
 
     def delete_asset(self, asset_id: str, *, now: float) -> DeleteAsset:
-        """Return the operation that deletes an asset."""
+        """Return the operation that deletes an asset, whose id is checked here."""
         from muybridge_protocol.operations import DeleteAsset
 
         return DeleteAsset.start(

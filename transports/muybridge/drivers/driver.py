@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
-
-"""Returns why a request must not be sent any more, or None."""
 Stream = AbstractAsyncContextManager[AsyncStreamedResponse]
 
 
@@ -151,6 +149,7 @@ class Driver:
             conclude: Takes the end of a shielded exchange that goes on although the caller's
                 coroutine was closed, or None. The key is not redacted.
         """
+        # First of all: nothing is announced that the store does not permit.
         if booking is not None and (withheld := await booking.arm(deadline)) is not None:
             return withheld
         try:
@@ -272,6 +271,8 @@ class Drive(Generic[Op]):
                 is_closed = False
                 try:
                     operation = await self._exchange(request, deadline)
+                    # Before the listeners hear of it: if one raises, its exception carries these
+                    # notes, and so the id.
                     self._notes.book(operation)
                     self._tracker.tell_end(operation.events)
                 except GeneratorExit:
@@ -281,6 +282,7 @@ class Drive(Generic[Op]):
                     if self._booking is not None and not is_closed:
                         await self._booking.record()
         except runtime.cancelled:
+            # The user has pressed Ctrl-C besides, and expects to see that.
             if held is not None and held.seen:
                 raise held.interrupt() from None
             await self._drop_cancellation()
@@ -288,6 +290,8 @@ class Drive(Generic[Op]):
         except Exception:  # a listener's, which undoes no cancellation
             await runtime.raise_cancellation()
             raise
+        # The outcome has its place in the operation, in the store and with the listeners: from here
+        # on, whatever was held back may be raised.
         if held.seen:
             raise interrupted(operation, held)
         if request.paid:
@@ -383,6 +387,8 @@ class Drive(Generic[Op]):
         try:
             after = self._after(end, self._driver.runtime.now())
             self._notes.book(after)
+            # No exception reaches anybody here. This one only carries the note, and the task is
+            # kept.
             self._notes.leave_note(GeneratorExit())
             self._tracker.tell_end(after.events)
         finally:
@@ -401,6 +407,7 @@ class Drive(Generic[Op]):
         note_request(broken, request)
         if not request.paid:
             return
+        # The notes of a call name what is under way, and this is not.
         if not failure.sent:
             self._notes.withdraw()
         try:  # an operation may write down what is known

@@ -134,27 +134,28 @@ class FleetRun:
             warn_caller(reason, MuybridgeWarning)
 
     def tags_of(self, place: int) -> Tags:
-        """Return the tags of the work at *place*."""
+        """Return the tags of the work at *place*: the client's, unless it replaces them."""
         return self._common if self._tags is None else {**self._common, **self._tags[place]}
 
-    def settle(self, ended: Outcome) -> None:
+    def settle(self, end: Outcome) -> None:
         """Keep an outcome until the loop takes it, and tell the listeners.
 
         Raises:
             BaseException: From a listener.
         """
-        booking = self._booked.pop(ended.key, None)
+        booking = self._booked.pop(end.key, None)
         if booking is not None:
-            booking.explain(ended.outcome)
-        self.settled.append(ended)
-        if ended.key in self._trackers:
-            self._trackers.pop(ended.key).end(ended.outcome)
+            booking.explain(end.outcome)
+        # Before the listeners hear of it: one that raises must not take the outcome from the loop.
+        self.settled.append(end)
+        if end.key in self._trackers:
+            self._trackers.pop(end.key).end(end.outcome)
 
-    def sending(self, sent: Dispatch[int], now: float, booking: Booking | None = None) -> None:
+    def sending(self, dispatch: Dispatch[int], now: float, booking: Booking | None = None) -> None:
         """Tell the listeners that a request is about to be sent.
 
         Args:
-            sent: The request.
+            dispatch: The request.
             now: Seconds on the driver's clock.
             booking: Books it in the store, or None.
 
@@ -162,32 +163,33 @@ class FleetRun:
             BaseException: From a listener. The request goes back to the fleet; it was not sent.
         """
         if booking is not None:
-            self._booked[sent.key] = booking
+            self._booked[dispatch.key] = booking
         try:
-            tracker = self._trackers.get(sent.key)
+            tracker = self._trackers.get(dispatch.key)
             if tracker is None:
-                tracker = self._track(self._waiting.pop(sent.key), sent.key)
-            tracker.sending(sent.request)
+                tracker = self._track(self._waiting.pop(dispatch.key), dispatch.key)
+            tracker.sending(dispatch.request)
         except BaseException:
-            self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
+            # For the fleet it is under way, until it hears that nothing was sent.
+            self.fleet.fail(dispatch.ticket, _GIVEN_BACK, now)
             raise
 
-    def take(self, sent: Dispatch[int], end: End, now: float) -> None:
+    def take(self, dispatch: Dispatch[int], end: End, now: float) -> None:
         """Take the outcome of an exchange, and tell the listeners.
 
         Raises:
             BaseException: From a listener or a signal handler.
         """
-        tracker = self._trackers.get(sent.key) or SilentTracker(self._listeners)
-        events = take_end(self.fleet, tracker, sent, end, now)
+        tracker = self._trackers.get(dispatch.key) or SilentTracker(self._listeners)
+        events = take_end(self.fleet, tracker, dispatch, end, now)
         tracker.tell_end(events)
         for event in events:
             if isinstance(event, Submitted):  # the create is done, and waiting begins
                 tracker.end(event.task)
-                self._track(event.task, sent.key)
+                self._track(event.task, dispatch.key)
 
     def join(
-        self, sent: Dispatch[int], end: Task | CreateAmbiguous | TransportFailure, now: float
+        self, dispatch: Dispatch[int], end: Task | CreateAmbiguous | TransportFailure, now: float
     ) -> None:
         """Take what an identical request has led to, in place of an exchange.
 
@@ -196,17 +198,17 @@ class FleetRun:
         """
         from muybridge.purchases.joining import settle
 
-        self._booked.pop(sent.key, None)  # that one was not sent
-        settle(self.fleet, sent.ticket, end, now)
-        tracker = self._trackers.get(sent.key)
+        self._booked.pop(dispatch.key, None)  # that one was not sent
+        settle(self.fleet, dispatch.ticket, end, now)
+        tracker = self._trackers.get(dispatch.key)
         if isinstance(end, TransportFailure) and tracker is not None:
             tracker.failed(end, now)  # the name was taken after listeners were told of sending
             tracker.tell_end(())
         if isinstance(end, Task):
-            self._waiting.pop(sent.key, None)
-            if sent.key in self._trackers:  # of an earlier attempt
-                self._trackers.pop(sent.key).end(end)
-            self._track(end, sent.key)
+            self._waiting.pop(dispatch.key, None)
+            if dispatch.key in self._trackers:  # of an earlier attempt
+                self._trackers.pop(dispatch.key).end(end)
+            self._track(end, dispatch.key)
 
     def leave(self) -> None:
         """Tell the listeners that the remaining calls are abandoned.

@@ -58,7 +58,7 @@ class FleetTeam:
         self._left = False
         """Whether it is closed. A second signal may have left a worker behind, which continues."""
 
-    async def _before(self, sent: Dispatch[int]) -> Booking | None:
+    async def _before(self, dispatch: Dispatch[int]) -> Booking | None:
         """Do what comes before a request is sent, and return what books it, if it is paid.
 
         Raises:
@@ -66,11 +66,11 @@ class FleetTeam:
         """
         raise NotImplementedError
 
-    async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
+    async def _after(self, dispatch: Dispatch[int], booking: Booking | None, end: End) -> None:
         """Take the *end* of an exchange. Nothing may be awaited before a paid id is safe."""
         raise NotImplementedError
 
-    def _settle(self, ended: FleetOutcome[int]) -> None:
+    def _settle(self, end: FleetOutcome[int]) -> None:
         """Take the end of an operation. The lock is held."""
         raise NotImplementedError
 
@@ -85,10 +85,10 @@ class FleetTeam:
     async def _advance(self) -> bool:
         """Do what the fleet asks for, and return whether it has anything left. Hold the lock."""
         match self._fleet.next_action(self._runtime.now()):
-            case Dispatch() as sent:
-                self._start(partial(self._exchange, sent), paid=sent.request.paid)
-            case FleetOutcome() as ended:
-                self._settle(ended)
+            case Dispatch() as dispatch:
+                self._start(partial(self._exchange, dispatch), paid=dispatch.request.paid)
+            case FleetOutcome() as outcome:
+                self._settle(outcome)
             case Wait(until):
                 await self._wait(until)
             case Busy():
@@ -97,13 +97,13 @@ class FleetTeam:
                 return False
         return True
 
-    async def _exchange(self, sent: Dispatch[int]) -> None:
+    async def _exchange(self, dispatch: Dispatch[int]) -> None:
         try:
-            booking = await self._before(sent)
+            booking = await self._before(dispatch)
         except Stopped:
             return
-        end = await self._driver.exchange(sent.request, sent.deadline, booking)
-        await self._after(sent, booking, end)
+        end = await self._driver.exchange(dispatch.request, dispatch.deadline, booking)
+        await self._after(dispatch, booking, end)
 
     async def _close(self, error: BaseException | None) -> None:
         """Send nothing more, wait for the responses to paid requests, and drop everything else.
@@ -122,7 +122,7 @@ class FleetTeam:
 
 
 def take_end(
-    fleet: Fleet[int], tracker: SilentTracker, sent: Dispatch[int], end: End, now: float
+    fleet: Fleet[int], tracker: SilentTracker, dispatch: Dispatch[int], end: End, now: float
 ) -> tuple[Event, ...]:
     """Let *fleet* take the end of an exchange, and return the events, for `SilentTracker.tell_end`.
 
@@ -131,7 +131,7 @@ def take_end(
     Args:
         fleet: Where it was dispatched.
         tracker: That of its call.
-        sent: What was sent.
+        dispatch: What was sent.
         end: How it has ended.
         now: Seconds on the driver's clock.
 
@@ -141,12 +141,12 @@ def take_end(
     if isinstance(end, HttpResponse):
         tracker.responded(end, now)
         try:
-            return fleet.receive(sent.ticket, end, now)
+            return fleet.receive(dispatch.ticket, end, now)
         except BaseException as error:  # a signal handler's, which may leave the fleet half-way
             name = find_id(end.body) if holds_task(end.body) else None
-            if sent.request.paid and name is not None:
+            if dispatch.request.paid and name is not None:
                 error.add_note(accepted(Task(id=name)))
             raise
     failure = end.failure if isinstance(end, BrokenOff) else end
     tracker.failed(failure, now)
-    return fleet.fail(sent.ticket, failure, now)
+    return fleet.fail(dispatch.ticket, failure, now)

@@ -62,8 +62,10 @@ class InterruptedTasks:
         if isinstance(error, ServiceError):
             return
         add_note(error, note)
+        # Removed first, so that the task comes last in the order, where it is dropped last.
         self.forget(task)
         self._kept[task.id] = task, note
+        # Another thread may have forgotten it meanwhile.
         for forgotten in [*self._kept][:-KEPT]:
             self._kept.pop(forgotten, None)
 

@@ -121,6 +121,8 @@ class AsyncioRuntime:
         if running.cancelled():
             exchange.close()  # in case that the task was cancelled before its first step
             if not sent():
+                # If nobody has cancelled the caller, its event loop has cancelled the exchange at
+                # its end.
                 raise held or asyncio.CancelledError
         if held is not None:
             self._held_back[caller] = held
@@ -209,6 +211,7 @@ class AsyncioTeam:
 
     def notify(self) -> None:
         """Wake every task that waits."""
+        # Whoever waits from now on waits for the next change, and needs an event that is not set.
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -226,6 +229,8 @@ class AsyncioTeam:
             worker.cancel()
         late = await outlast(self._workers, lambda: None)
         if self._has_interrupted:
+            # That cancellation was the team's own. Counted as somebody else's, it would end a
+            # timeout or a task group around the team.
             self._opener.uncancel()
         if self._broken is not None:
             # A cancellation that came as well is raised next, unless it is withdrawn by then.
@@ -270,6 +275,8 @@ class AsyncioTeam:
         if self._broken is None:
             self._broken = error
             if not self._closing:
+                # Otherwise the opener learns of it only once it leaves the context, which may never
+                # happen.
                 self._has_interrupted = self._opener.cancel()
 
 

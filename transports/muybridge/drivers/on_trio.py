@@ -102,7 +102,7 @@ class TrioRuntime:
         """Do nothing: trio raises it at the caller's next checkpoint, after the outcome."""
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do *work* in a thread."""
+        """Do *work* in a thread. A cancellation waits until it has ended."""
         return await trio.to_thread.run_sync(work)
 
     async def finish_in_thread(self, work: Callable[[], T]) -> T:
@@ -129,7 +129,7 @@ class TrioTeam:
     # Ctrl-C must not leave the nursery open: trio could not continue.
     @trio.lowlevel.enable_ki_protection
     async def open(self) -> None:
-        """Open the nursery."""
+        """Open the nursery, which only `close` leaves."""
         self._opened = trio.open_nursery()
         self._nursery = await self._opened.__aenter__()
 
@@ -152,6 +152,7 @@ class TrioTeam:
 
     def notify(self) -> None:
         """Wake every task that waits."""
+        # Whoever waits from now on waits for the next change, and needs an event that is not set.
         self._changed.set()
         self._changed = trio.Event()
 

@@ -144,15 +144,15 @@ class AsyncOutcomes(FleetTeam):
             if error is not None:
                 self._leave_note(error)
 
-    def _settle(self, ended: Outcome) -> None:
-        self._run.settle(ended)
+    def _settle(self, end: Outcome) -> None:
+        self._run.settle(end)
         self._team.notify()
 
     def _settle_rest(self) -> None:
         """Settle what has ended since the scheduler stopped."""
-        while (ended := self._fleet.take_outcome()) is not None:
+        while (end := self._fleet.take_outcome()) is not None:
             with ignoring_errors():  # of a listener: the other outcomes matter more
-                self._settle(ended)
+                self._settle(end)
 
     def _put_by(self) -> None:
         """Drop the outcome that was handed out last: the loop is done with it."""
@@ -176,25 +176,25 @@ class AsyncOutcomes(FleetTeam):
             self._over = True
             self._team.notify()
 
-    async def _before(self, sent: Dispatch[int]) -> Booking | None:
-        joins = self._dedupe and sent.request.paid
-        booking = await self._join(sent) if joins else None
+    async def _before(self, dispatch: Dispatch[int]) -> Booking | None:
+        joins = self._dedupe and dispatch.request.paid
+        booking = await self._join(dispatch) if joins else None
         with self._team.lock:
             try:
                 if booking is None:
-                    create = self._fleet.operation_of(sent.ticket)
-                    booking = self._driver.booking(create, self._run.tags_of(sent.key))
-                self._run.sending(sent, self._runtime.now(), booking)
+                    create = self._fleet.operation_of(dispatch.ticket)
+                    booking = self._driver.booking(create, self._run.tags_of(dispatch.key))
+                self._run.sending(dispatch, self._runtime.now(), booking)
             except BaseException as error:
                 self._break_off(error)  # a listener's; the loop raises it
                 raise Stopped from error
         return booking
 
-    async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
+    async def _after(self, dispatch: Dispatch[int], booking: Booking | None, end: End) -> None:
         # The store hears of it last, so that nothing that goes wrong there keeps a paid id from its
         # owner. It hears of it even if a listener raises.
         try:
-            self._take_end(sent, end)
+            self._take_end(dispatch, end)
         finally:
             if booking is not None:
                 booking.judge(end, self._runtime.now())
@@ -202,7 +202,7 @@ class AsyncOutcomes(FleetTeam):
         if isinstance(end, BrokenOff) and not isinstance(end.error, Exception):
             raise end.error
 
-    async def _join(self, sent: Dispatch[int]) -> Booking:
+    async def _join(self, dispatch: Dispatch[int]) -> Booking:
         """Return what books a create.
 
         Raises:
@@ -212,12 +212,14 @@ class AsyncOutcomes(FleetTeam):
         from muybridge.purchases.joining import join
 
         with self._team.lock:
-            create = self._fleet.operation_of(sent.ticket)
+            create = self._fleet.operation_of(dispatch.ticket)
         try:
-            end = await join(self._driver, create, self._run.tags_of(sent.key), dedupe=self._dedupe)
+            end = await join(
+                self._driver, create, self._run.tags_of(dispatch.key), dedupe=self._dedupe
+            )
         except BaseException as error:
             with self._team.lock:
-                self._fleet.fail(sent.ticket, TWIN_UNDER_WAY, self._runtime.now())
+                self._fleet.fail(dispatch.ticket, TWIN_UNDER_WAY, self._runtime.now())
                 if not isinstance(error, self._runtime.cancelled):
                     self._break_off(error)
                 self._team.notify()
@@ -228,30 +230,30 @@ class AsyncOutcomes(FleetTeam):
             return end
         with self._team.lock:
             try:
-                self._run.join(sent, end, self._runtime.now())
+                self._run.join(dispatch, end, self._runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
             self._team.notify()
         raise Stopped
 
-    def _take_end(self, sent: Dispatch[int], end: End) -> None:
+    def _take_end(self, dispatch: Dispatch[int], end: End) -> None:
         cancelled = isinstance(end, BrokenOff) and isinstance(end.error, self._runtime.cancelled)
         with self._team.lock:
             # What is paid counts to the end, although a second Ctrl-C has left the run.
-            if sent.request.paid or not (self._left or cancelled):
-                self._take(sent, end)
+            if dispatch.request.paid or not (self._left or cancelled):
+                self._take(dispatch, end)
 
-    def _take(self, sent: Dispatch[int], end: End) -> None:
+    def _take(self, dispatch: Dispatch[int], end: End) -> None:
         if isinstance(end, BrokenOff):
-            note_request(end, sent.request)
+            note_request(end, dispatch.request)
             if not isinstance(end.error, self._runtime.cancelled):
                 self._break_off(end.error)  # from a defect or a signal handler; the loop raises it
         now = self._runtime.now()
         try:
             if end is TWIN_UNDER_WAY:
-                self._run.join(sent, TWIN_UNDER_WAY, now)
+                self._run.join(dispatch, TWIN_UNDER_WAY, now)
             else:
-                self._run.take(sent, end, now)
+                self._run.take(dispatch, end, now)
         except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
             self._break_off(error)
         self._team.notify()

@@ -155,6 +155,7 @@ class AsyncTextStream(Generic[T]):
                 "a stream opens only once; make another to send, and pay for, a new request"
             )
         self._entered = True
+        # Made only here: its deadline counts from now on, and not from when the stream was made.
         operation = self._operation(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
             booking = self._book(operation)
@@ -171,6 +172,7 @@ class AsyncTextStream(Generic[T]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        # Listeners tell a stream that was left early from one that was read to its end.
         outcome = error if self._ended else error or GeneratorExit()
         self._ended = self._left = True
         try:

@@ -182,12 +182,12 @@ class Tracker(SilentTracker):
 
     def tell_end(self, events: tuple[Event, ...]) -> None:
         """Tell that an exchange has ended, and the *events* it led to."""
-        ended = self._end_of_exchange()
+        ends = self._end_of_exchange()
         stamped = tuple(map(self._stamped, events))
         # The next request of the call repeats this one, except after a poll.
         polled = Polled in map(type, events)
         self._resends = 0 if polled else self._resends + 1
-        self._tell(*ended, *stamped)
+        self._tell(*ends, *stamped)
 
     def end(self, outcome: object = None) -> None:
         """Tell that the call has ended, with a value or an exception."""
@@ -202,10 +202,10 @@ class Tracker(SilentTracker):
 
     def _tell_end_of_call(self, outcome: object) -> None:
         now = self._now()
-        ended: tuple[AnyEvent, ...] = ()
+        ends: tuple[AnyEvent, ...] = ()
         if self._open:
             self._failure = self._failure or _BROKEN_OFF
-            ended = self._end_of_exchange()
+            ends = self._end_of_exchange()
         status: object = self._status
         tokens: float | None = None
         if isinstance(outcome, Task | Result):
@@ -231,7 +231,7 @@ class Tracker(SilentTracker):
             consumed=self._consumed(usage) if verdict in ("submitted", "ambiguous") else None,
         )
         try:
-            self._tell(*ended)
+            self._tell(*ends)
         finally:  # even if a listener raises: every listener hears that the call has ended
             self._tell(event)
 
@@ -296,7 +296,7 @@ class Tracker(SilentTracker):
             return ()
         took = self._now() - self._sent if self._took is None else self._took
         if self._failure is not None:
-            failed = ExchangeFailed(
+            failure = ExchangeFailed(
                 call=self._info,
                 reason=self._failure.reason,
                 phase=self._failure.phase,
@@ -305,7 +305,7 @@ class Tracker(SilentTracker):
                 status=self._failure.status,
                 duration=took,
             )
-            return (failed,)
+            return (failure,)
         assert self._response is not None  # noqa: S101  an exchange ends with one of the two
         received = ResponseReceived(
             call=self._info,
@@ -382,7 +382,7 @@ def new_info(
 
 
 def of_task(info: CallInfo, task: Task) -> CallInfo:
-    """Return *info* with what is known of *task*."""
+    """Return *info* with the id of *task*. What the request has said of family and model stays."""
     model = info.model or task.requested_model or task.model or None
     return attrs.evolve(
         info,

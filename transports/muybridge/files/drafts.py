@@ -57,8 +57,8 @@ def sweep(folder: Path, name: str = "") -> None:
         name: The file whose drafts are meant, or "" for any file.
     """
     beginning = f".{name}." if name else "."
-    with os.scandir(folder) as found:  # a batch's folder may hold a million results
-        names = [one.name for one in found if _is_draft(one.name, beginning)]
+    with os.scandir(folder) as entries:  # a batch's folder may hold a million results
+        names = [one.name for one in entries if _is_draft(one.name, beginning)]
     for left in names:
         path = folder / left
         with ignoring_errors(OSError), path.open("r+b") as file:

@@ -43,6 +43,7 @@ from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.remedies import Remedy, RemedyKind
 
 _LONGEST_STEM = 100
+"""Most characters of a file's name that follow from an id: file systems allow 255 bytes."""
 _POSIX = os.name == "posix"
 """Whether open files can be renamed and removed."""
 _REMEDIES: Mapping[int, RemedyKind | None] = {
@@ -310,6 +311,8 @@ class PartFile:
             self._opened.close()
             self._file = None
         self._path.replace(path)
+        # The note goes last: as long as the new name is not on the disk, the part may be needed
+        # again.
         sync_folders(path.parent)
         self._remove(self._note_path)
         return path

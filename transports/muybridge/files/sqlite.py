@@ -38,6 +38,7 @@ def connect(path: Path, patience: float) -> sqlite3.Connection:
         patience: Seconds to wait for another process that is writing.
     """
     db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    # Otherwise, one byte that is not UTF-8 would make a whole row unreadable.
     db.text_factory = _decode
     try:
         db.execute("PRAGMA journal_mode = DELETE")
@@ -110,7 +111,7 @@ def pragma(db: sqlite3.Connection, name: str) -> object:
     return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def said_by(error: OSError | sqlite3.Error, advice: Mapping[str, str], otherwise: str) -> str:
+def explained(error: OSError | sqlite3.Error, advice: Mapping[str, str], otherwise: str) -> str:
     """Return what is wrong with a file, and what to do.
 
     Args:

@@ -37,7 +37,7 @@ class Line:
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table with a heading."""
+    """Return a CSV table with a line of names, in which no spreadsheet computes anything."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(columns)

@@ -114,6 +114,7 @@ class LocalApplication:
     async def _exchange(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
+        # It stays if `interrupt` cancels the wait for the real one.
         response: HttpResponse | FileResponse | None = _STOPPING
         with self._interruptible():
             response = await self._answer(scope, receive)

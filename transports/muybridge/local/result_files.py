@@ -47,7 +47,7 @@ class ResultFiles:
             path = Path(self._folder.name, media_name(task))
             rendering = self._pool.submit(_render, task, path)
             self._renderings[task.id] = rendering
-        await _ended(rendering)
+        await _wait_for(rendering)
         try:
             return rendering.result()
         except BaseException:
@@ -55,7 +55,7 @@ class ResultFiles:
             raise
 
 
-async def _ended(rendering: Future[Path]) -> None:
+async def _wait_for(rendering: Future[Path]) -> None:
     ended = trio.Event()
     token = trio.lowlevel.current_trio_token()
 

@@ -71,6 +71,7 @@ class LocalService:
         self._public_url = public_url
         self._strict = strict
         self._answers = tuple(answers)
+        # For its errors alone, which otherwise only entering the context would raise.
         read_answers(self._answers)
         self._epoch = time.time() - time.monotonic()
         self._running: contextlib.ExitStack | None = None

@@ -84,8 +84,8 @@ def refused(error: Exception) -> Answer:
         case OverBudget():
             return _failed(error, f"{error.describe(in_tools)} {_STOP}")
         case TaskFailed():
-            told = f"The task has ended without a result ({error.result.status}). {_AGAIN}"
-            return _failed(error, told, **quoted(error.result.error))
+            message = f"The task has ended without a result ({error.result.status}). {_AGAIN}"
+            return _failed(error, message, **quoted(error.result.error))
         case MuybridgeError():
             return _failed(error, error.describe(in_tools))
         case OSError():
@@ -158,9 +158,9 @@ def in_tools(remedy: Remedy) -> str:
             return in_all_faces(remedy)
 
 
-def problems_of(found: Iterable[tuple[str, str]]) -> str:
+def problems_of(problems: Iterable[tuple[str, str]]) -> str:
     """Return the problems of a request, with the field of each, as a message."""
-    listed = "; ".join(f"{field}: {said}" if field else said for field, said in found)
+    listed = "; ".join(f"{field}: {message}" if field else message for field, message in problems)
     return f"The request is not valid, and nothing was sent: {listed}"
 
 

@@ -66,6 +66,7 @@ _PAUSE: Final = 0.5
 _UNDER_WAY: Final = 40.0
 """Seconds to wait for somebody else who is sending the same request: hosts give up after 60."""
 _SHOWN_PROMPT: Final = 300
+"""Most characters of a prompt that a person is asked about."""
 _NO_LEAVE: Final = (
     "Nothing was sent. This request costs money, and there is no leave for it: the host cannot ask "
     "a person (elicitation), and the server has no budget that limits it. The person can restart "
@@ -146,11 +147,13 @@ class Buyer:
         """
         family, digest = request.family.name, request.digest()
         name = _name(self._setup.tag, family, digest, again)
+        # Of two calls for the same content, the second waits and joins: a person is asked once. The
+        # dictionary is weak, so a lock goes with its last call.
         turn = self._turns.setdefault(name, anyio.Lock())
         async with turn:
-            found = await self._bought(name)
-            if found is not None:
-                return await run_sync(self._joined, found, again)
+            purchase = await self._bought(name)
+            if purchase is not None:
+                return await run_sync(self._joined, purchase, again)
             leave = await self._leave(call, request, again, digest)
             if leave is not None:
                 return leave
@@ -161,9 +164,9 @@ class Buyer:
         """Return what was bought under *name*, once nobody is sending it any more."""
         with anyio.move_on_after(_UNDER_WAY):
             while True:
-                found = await run_sync(self._named, name)
-                if found is None or found.state is not State.ARMED:
-                    return found
+                purchase = await run_sync(self._named, name)
+                if purchase is None or purchase.state is not State.ARMED:
+                    return purchase
                 await anyio.sleep(_PAUSE)
         raise LocalError(
             "Another process is still sending this very request, and nothing was sent again. Call "
@@ -188,10 +191,10 @@ class Buyer:
         if not call.can_ask:
             raise LocalError(_NO_LEAVE)
         question = _question(request, amounts, setup.prices, digest, again)
-        said = await self._consents.ask(call, question, f"{digest} {again}")
-        if isinstance(said, InputRequiredResult):
-            return said
-        if said:
+        answer = await self._consents.ask(call, question, f"{digest} {again}")
+        if isinstance(answer, InputRequiredResult):
+            return answer
+        if answer:
             return None
         return Answer({
             "state": "declined",
@@ -247,14 +250,14 @@ def _name(tag: str, family: str, digest: str, again: int) -> str:
 
 def _bought_record(task: Task) -> JsonObject:
     state = str(task.status or "submitted")
-    ended = state == Status.FAILED
+    has_failed = state == Status.FAILED
     return {
-        "charged": "perhaps" if ended else "yes",
+        "charged": "perhaps" if has_failed else "yes",
         "task": task.id,
         "token": task.reference,
         "state": state,
         "next": "call generate with the next number in `again`, if the person wants to pay again"
-        if ended
+        if has_failed
         else "call wait with the token",
         **quoted(task.error),
     }

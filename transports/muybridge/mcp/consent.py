@@ -110,18 +110,18 @@ class Consents:
         return _is_yes(answer)
 
     def _ask_in_result(self, call: Call, question: str, subject: str) -> bool | InputRequiredResult:
-        asked = hashlib.sha256(f"{subject}\n{question}".encode("utf-8", "replace")).hexdigest()
+        digest = hashlib.sha256(f"{subject}\n{question}".encode("utf-8", "replace")).hexdigest()
         answer = (call.params.input_responses or {}).get(_KEY)
         state = _read(call.params.request_state)
         mark = str(state.get("mark"))
-        is_fresh = state.get("asked") == asked and mark not in self._counted
+        is_fresh = state.get("asked") == digest and mark not in self._counted
         if is_fresh and isinstance(answer, ElicitResult):
             self._counted.add(mark)
             return _is_yes(answer)
         form = ElicitRequestFormParams(message=question, requested_schema=dict(_FORM))
         return InputRequiredResult(
             input_requests={_KEY: ElicitRequest(params=form)},
-            request_state=json.dumps({"asked": asked, "mark": secrets.token_hex(16)}),
+            request_state=json.dumps({"asked": digest, "mark": secrets.token_hex(16)}),
         )
 
 

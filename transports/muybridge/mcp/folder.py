@@ -23,7 +23,9 @@ from muybridge_protocol.rules.values import is_array, shown
 
 _LONGEST_NAME: Final = 200
 _LARGEST_PREVIEW: Final = 200_000
+"""Most bytes of a preview, which the model's context has to hold."""
 _LARGEST_READ: Final = 16 * MEBIBYTE
+"""Most bytes of a file that is returned whole."""
 _MOST_LISTED: Final = 100
 _FILE: Final = "@"
 """What a field begins with that names a file of the folder."""
@@ -86,6 +88,7 @@ class Folder:
             LocalError: Another file has the name.
         """
         path = self.place(name)
+        # A download adds the suffix of what it gets, if the name has another or none.
         for one in (path, *path.parent.glob(f"{path.name}.*")):
             if one.is_file() and media_of_suffix(one.name):
                 if task_in(sidecar_path(one)) == task_id:
@@ -113,8 +116,8 @@ class Folder:
 
     def resources(self) -> list[Resource]:
         """Return the newest results in the folder."""
-        found = sorted(self._results(), key=lambda path: -path.stat().st_mtime)
-        return [Resource(**self._described(path)) for path in found[:_MOST_LISTED]]
+        paths = sorted(self._results(), key=lambda path: -path.stat().st_mtime)
+        return [Resource(**self._described(path)) for path in paths[:_MOST_LISTED]]
 
     def read(self, uri: str) -> tuple[bytes, str]:
         """Return the content and the type of a result in the folder.
@@ -132,8 +135,8 @@ class Folder:
         return path.read_bytes(), _type_of(path)
 
     def _results(self) -> Iterator[Path]:
-        found = (path for path in self.root.rglob("*") if media_of_suffix(path.name))
-        return (path for path in found if path.is_file())
+        paths = (path for path in self.root.rglob("*") if media_of_suffix(path.name))
+        return (path for path in paths if path.is_file())
 
     def _described(self, path: Path) -> dict[str, Any]:
         return {

@@ -72,8 +72,8 @@ def make_server(setup: Setup) -> Server[Any]:
         try:
             data, kind = await run_sync(folder.read, uri)
         except (OSError, ValueError) as error:
-            said = str(error) if isinstance(error, LocalError) else "The file cannot be read."
-            raise MCPError(code=INVALID_PARAMS, message=said) from None
+            message = str(error) if isinstance(error, LocalError) else "The file cannot be read."
+            raise MCPError(code=INVALID_PARAMS, message=message) from None
         blob = base64.b64encode(data).decode()
         return ReadResourceResult(
             contents=[BlobResourceContents(uri=uri, blob=blob, mime_type=kind)]

@@ -106,6 +106,7 @@ class Texts:
         try:
             question.answer = await run_sync(asking)
         finally:
+            # By now its file has the answer, so `wait` finds one of the two at any moment.
             del self._open[token]
             question.ended.set()
 
@@ -124,7 +125,7 @@ class Texts:
         """Ask, and keep the answer. This runs to its end, whoever is cancelled."""
         setup = self._setup
         try:
-            found = text.ask(
+            response = text.ask(
                 setup.client, model, [prompt], streams=False, tags=setup.tags, **settings
             )
         except TextAmbiguous as error:
@@ -132,29 +133,29 @@ class Texts:
         except Exception as error:  # noqa: BLE001  an error here would end the whole server
             return refused(error)
         else:
-            answer = self._record(token, found)
+            answer = self._record(token, response)
         with suppress(OSError):  # the answer itself matters more
             self._keep(token, answer.facts)
         return answer
 
-    def _record(self, token: str, found: GenerateContentResponse) -> Answer:
+    def _record(self, token: str, response: GenerateContentResponse) -> Answer:
         folder = self._setup.folder
-        said = found.candidates[0].text if found.candidates else ""
+        answer = response.candidates[0].text if response.candidates else ""
         files: list[Path] = []
         lost: JsonObject = {}
         try:
-            files.extend(text.save_files(found, f"{folder.root}/"))
+            files.extend(text.save_files(response, f"{folder.root}/"))
         except OSError as error:
             lost = {"not_saved": f"a file of the answer could not be saved: {error.strerror}"}
-        usage = found.usage_metadata
+        usage = response.usage_metadata
         facts: JsonObject = {
             "done": True,
             "charged": "yes",
-            "answer": said,
+            "answer": answer,
             "about_answer": _MARK,
-            "finish_reason": found.finish_reason and readable(found.finish_reason, _SHORT),
+            "finish_reason": response.finish_reason and readable(response.finish_reason, _SHORT),
             "usage": None if usage is None else attributes(usage, *wire_names(type(usage))),
-            "calls": text.calls_in(found),
+            "calls": text.calls_in(response),
             "files": [str(path) for path in files],
             "token": token,
         }
@@ -181,9 +182,9 @@ def is_text(token: str) -> bool:
 
 def shortened(answer: Answer) -> Answer:
     """Return *answer* with a text that is not too long. The file has all of it."""
-    said = answer.facts.get("answer")
-    if not isinstance(said, str) or len(said) <= _LONGEST:
+    text = answer.facts.get("answer")
+    if not isinstance(text, str) or len(text) <= _LONGEST:
         return answer
     return attrs.evolve(
-        answer, facts={**answer.facts, "answer": said[:_LONGEST], "answer_is_truncated": True}
+        answer, facts={**answer.facts, "answer": text[:_LONGEST], "answer_is_truncated": True}
     )

@@ -54,7 +54,9 @@ _MOST_WAITS: Final = 16
 """Most waits that occupy threads, so that other calls always find one."""
 _LARGEST_CALL: Final = 4 * MEBIBYTE
 _LONGEST_TOKEN: Final = 20_000
+"""Most characters of a token that is read."""
 _MOST_ROWS: Final = 50
+"""Most rows of a table that is returned: the newest."""
 _NOTHING: Final[Amounts] = dict.fromkeys(Measure, Decimal(0))
 _OWN_FIELDS: Final = ("extra", "unlisted_model", "allow_inline")
 _KINDS: Final[Mapping[str, tuple[type[Any], ...]]] = {
@@ -106,24 +108,24 @@ class Tools:
 
     async def families(self) -> Answer:
         """List the families and their models."""
-        found = catalogue.select()
+        selection = catalogue.select()
         return Answer({
             "families": [
                 {
                     **attributes(family, "name", "media"),
                     "models": [model.name for model in family.models],
                 }
-                for family, _ in found.families
+                for family, _ in selection.families
             ],
-            "text_models": [model.name for model in found.texts],
+            "text_models": [model.name for model in selection.texts],
         })  # fmt: skip
 
     async def describe(self, *, name: str) -> Answer:
         """Describe one family, or one model of it."""
-        found = catalogue.select(name)
-        if not found.families:
-            return Answer({"text_models": [model.name for model in found.texts]})
-        [(family, models)] = found.families
+        selection = catalogue.select(name)
+        if not selection.families:
+            return Answer({"text_models": [model.name for model in selection.texts]})
+        [(family, models)] = selection.families
         return Answer(_family_record(family, models))
 
     async def estimate(self, *, family: str, fields: JsonObject) -> Answer:
@@ -187,16 +189,16 @@ class Tools:
             wait = partial(
                 generation.wait, self._setup.client, task, timeout=limit, on_update=update
             )
-            made = None
+            outcome = None
             try:
                 with anyio.move_on_after(seconds - passed):  # others may occupy all threads
-                    made = await run_sync(wait, limiter=self._waits)
+                    outcome = await run_sync(wait, limiter=self._waits)
             except WaitTimeout as error:
                 trouble = error.reason
             except TaskFailed as error:
                 return _ended(error.result)
-            if made is not None and made.result is not None:
-                return _done(task, made.result)
+            if outcome is not None and outcome.result is not None:
+                return _done(task, outcome.result)
 
     async def save(self, *, token: str, name: str = "") -> Answer:
         """Save a task's result in the folder."""
@@ -209,11 +211,11 @@ class Tools:
             if path is None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 folder.root.mkdir(exist_ok=True)
-                made = generation.download(
+                outcome = generation.download(
                     self._setup.client, task, target, timeout=LONGEST_WAIT, sidecar=True
                 )
-                assert made.path is not None  # noqa: S101  the target is a path
-                path = made.path
+                assert outcome.path is not None  # noqa: S101  the target is a path
+                path = outcome.path
             preview = folder.preview(path)
             blocks = () if preview is None else (preview,)
             facts = {
@@ -249,10 +251,10 @@ class Tools:
     def _spent(self) -> Answer:
         setup = self._setup
         key, has_value, value = setup.tag.partition("=")
-        found = spending.spent(setup.store, ("day", "family", "model", key))
+        report = spending.spent(setup.store, ("day", "family", "model", key))
         rows = [
             _spent_record(one)
-            for one in found.groups
+            for one in report.groups
             if one.labels[-1] == (value if has_value else key)
         ]
         return Answer({
@@ -271,13 +273,13 @@ class Tools:
 
     def _undecided(self) -> Answer:
         setup = self._setup
-        found = [one for one in decisions.undecided(setup.store) if setup.tag in one.tags]
+        purchases = [one for one in decisions.undecided(setup.store) if setup.tag in one.tags]
         place = " ".join(store_words(setup.store))
         return Answer({
-            "undecided": [*map(_undecided_record, found[-_MOST_ROWS:])],
+            "undecided": [*map(_undecided_record, purchases[-_MOST_ROWS:])],
             "message": "A person decides about each, with: "
             f"{' '.join(filter(None, ('muybridge decide', place, 'KEY')))}"
-            if found
+            if purchases
             else "There is nothing to decide.",
         })  # fmt: skip
 

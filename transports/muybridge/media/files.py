@@ -35,6 +35,7 @@ class FileSource:
         if not stat.S_ISREG(status.st_mode):  # to open a pipe could block
             raise OSError(errno.EINVAL, "not a regular file", os.fspath(self._path))
         self._file = open(self._path, "rb")  # noqa: PTH123  closed on leaving
+        # Asked once more: another file may have taken the place.
         self.size = os.fstat(self._file.fileno()).st_size
         return self
 

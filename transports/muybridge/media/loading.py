@@ -89,8 +89,8 @@ def with_files(
         problem = _problem_of_name(family, wire, value, file_in, forms, name)
         if problem is not None:
             problems.append(problem)
-    taken = media_fields(family)
-    fields = {wire: loaded(wire, value) if wire in taken else value for wire, value in body.items()}
+    kinds = media_fields(family)
+    fields = {wire: loaded(wire, value) if wire in kinds else value for wire, value in body.items()}
     return fields, problems
 
 

@@ -61,6 +61,7 @@ ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
 """The attributes of each kind of event that may be shown, besides those of its call."""
 
 _LONGEST = 500
+"""Most characters of a text that is shown."""
 
 
 def facts(event: AnyEvent) -> dict[str, Fact]:
@@ -69,17 +70,17 @@ def facts(event: AnyEvent) -> dict[str, Fact]:
     `event` is the name of the event's class. Facts about its call begin with `call_`, except for
     the call's number, which is `call`.
     """
-    found: dict[str, Fact] = {"event": type(event).__name__}
+    values: dict[str, Fact] = {"event": type(event).__name__}
     if event.call is not None:
         for name, path in _CALL:
             value = path(event)
             if value is not None:
-                found[name] = _shown(value)
+                values[name] = _shown(value)
     for name, path in _PATHS[type(event)]:
         value = path(event)
         if value is not None:
-            found[name] = _shown(value)
-    return found
+            values[name] = _shown(value)
+    return values
 
 
 def _shown(value: object) -> Fact:

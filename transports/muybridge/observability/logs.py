@@ -43,7 +43,7 @@ logging.getLogger("muybridge").addHandler(logging.NullHandler())
 
 
 class Log:
-    """Logs events."""
+    """Logs events, each under the logger and at the level that `_place_of` says."""
 
     @property
     def tells_requests(self) -> bool:
@@ -56,12 +56,12 @@ class Log:
         if place is None or not place[0].isEnabledFor(place[1]):
             return
         logger, level = place
-        found = facts(event)
-        extra = {f"muybridge_{name}": value for name, value in found.items()}
-        whose = f"{found.get('call_kind', '')} {found.get('call', '')}".strip()
-        task = found.get("call_task_id")
+        values = facts(event)
+        extra = {f"muybridge_{name}": value for name, value in values.items()}
+        whose = f"{values.get('call_kind', '')} {values.get('call', '')}".strip()
+        task = values.get("call_task_id")
         subject = whose if task is None else f"{whose} ({task})"
-        logger.log(level, "%s: %s", subject, _line(found), extra=extra)
+        logger.log(level, "%s: %s", subject, _line(values), extra=extra)
 
 
 def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
@@ -87,16 +87,18 @@ def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
             assert_never(event)
 
 
-def _line(found: dict[str, Fact]) -> str:
+def _line(values: dict[str, Fact]) -> str:
     """Return the facts of an event as a sentence."""
-    match found:
+    match values:
         case {"event": "CallBegan"}:
             return "begins"
         case {"event": "Expected", "usual": int() | float() as seconds}:
             return f"such tasks usually take {shown_seconds(seconds)}"
         case {"event": "RequestSent", "method": method, "host": host, "port": port, "path": path}:
-            again = ", once more" if found["resends"] else ""
-            return f"{method} {found['scheme']}://{host}:{port}{path}, {found['size']} bytes{again}"
+            again = ", once more" if values["resends"] else ""
+            return (
+                f"{method} {values['scheme']}://{host}:{port}{path}, {values['size']} bytes{again}"
+            )
         case {"event": "ResponseBegan", "status": status, "duration": int() | float() as seconds}:
             return f"status {status} after {seconds:.3f} s"
         case {
@@ -104,43 +106,43 @@ def _line(found: dict[str, Fact]) -> str:
             "status": status,
             "duration": int() | float() as seconds,
         }:
-            chunks = f", {found['chunks']} chunks" if "chunks" in found else ""
-            return f"status {status}, {found['size']} bytes{chunks} after {seconds:.3f} s"
+            chunks = f", {values['chunks']} chunks" if "chunks" in values else ""
+            return f"status {status}, {values['size']} bytes{chunks} after {seconds:.3f} s"
         case {"event": "ExchangeFailed", "reason": str(reason), "phase": str(phase), "sent": sent}:
             what = "may have arrived" if sent else "was not sent"
             why = describe_failure(Reason(reason), Phase(phase))
-            return f"{why} after {found['duration']:.3f} s; the request {what}"
+            return f"{why} after {values['duration']:.3f} s; the request {what}"
         case {"event": "Submitted"}:
-            return f"accepted, {found.get('status', 'without a status')}"
+            return f"accepted, {values.get('status', 'without a status')}"
         case {"event": "Polled", "status": status, "changed": changed}:
             return f"{'is now' if changed else 'is still'} {status}"
         case {"event": "WillRetry", "delay": int() | float() as seconds}:
-            return f"retrying {found['what']} in {shown_seconds(seconds)}: {found['cause']}"
+            return f"retrying {values['what']} in {shown_seconds(seconds)}: {values['cause']}"
         case {
             "event": "ServiceSilent",
             "silent": int() | float() as silent,
             "delay": int() | float() as seconds,
         }:
-            next_poll = f"next poll in {shown_seconds(seconds)}: {found['cause']}"
+            next_poll = f"next poll in {shown_seconds(seconds)}: {values['cause']}"
             return f"no valid response for {shown_seconds(silent)}, {next_poll}"
         case {"event": "Throttled", "delay": int() | float() as seconds}:
-            what = f"{found['what']} resumes in {shown_seconds(seconds)}"
+            what = f"{values['what']} resumes in {shown_seconds(seconds)}"
             return f"the service asks to slow down; {what}"
         case {"event": "Ambiguous"}:
-            return f"may or may not have been accepted, and is not sent again: {found['cause']}"
+            return f"may or may not have been accepted, and is not sent again: {values['cause']}"
         case {"event": "CallEnded"}:
-            return _end(found)
+            return _end(values)
         case _:
-            return str(found["event"])
+            return str(values["event"])
 
 
-def _end(found: dict[str, Fact]) -> str:
-    how = f"failed with {found['error']}" if "error" in found else "done"
-    facts = [f"{'left' if found['left'] else how} after {found['duration']:.3f} s"]
-    if "status" in found:
-        facts.append(str(found["status"]))
-    if "size" in found:
-        facts.append(f"{found['size']} bytes")
-    if "total_tokens" in found:
-        facts.append(f"{found['total_tokens']} tokens")
+def _end(values: dict[str, Fact]) -> str:
+    how = f"failed with {values['error']}" if "error" in values else "done"
+    facts = [f"{'left' if values['left'] else how} after {values['duration']:.3f} s"]
+    if "status" in values:
+        facts.append(str(values["status"]))
+    if "size" in values:
+        facts.append(f"{values['size']} bytes")
+    if "total_tokens" in values:
+        facts.append(f"{values['total_tokens']} tokens")
     return ", ".join(facts)

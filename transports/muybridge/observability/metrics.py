@@ -152,9 +152,9 @@ class Metrics(Listener):
 
     def _end(self, event: CallEnded, info: CallInfo) -> None:
         with self._guard:  # what was added is taken away, whatever is known of the task by now
-            begun = self._in_flight.pop(info.number, None)
-        if begun is not None:
-            self._tasks.add(-1, begun)
+            at_start = self._in_flight.pop(info.number, None)
+        if at_start is not None:
+            self._tasks.add(-1, at_start)
         attributes = self._attributes(info)
         error = {} if event.error is None else {"error.type": event.error}
         if event.outcome is not None:

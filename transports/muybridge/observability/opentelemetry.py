@@ -71,7 +71,7 @@ _REQUEST = {
     "template": "url.template",
     "size": "http.request.body.size",
 }
-_REPLY = {
+_RESPONSE = {
     "status": "http.response.status_code",
     "size": "http.response.body.size",
     "chunks": "muybridge.chunks",
@@ -126,34 +126,34 @@ class Tracing(Listener):
                 self._open[info.number] = _Open(span)
             return
         with self._guard:
-            found = self._open.get(info.number)
+            spans = self._open.get(info.number)
             if isinstance(event, CallEnded):
                 self._open.pop(info.number, None)
-        if found is None:  # the call began before this listener was added
+        if spans is None:  # the call began before this listener was added
             return
         match event:
             case RequestSent():
-                found.request = self._start_request(event, found.call)
+                spans.request = self._start_request(event, spans.call)
             case ResponseBegan() | DownloadProgress():
                 pass
             case ResponseReceived() | ExchangeFailed():
-                _end_request(event, found)
+                _end_request(event, spans)
             case CallEnded():
-                _end_call(event, found)
+                _end_call(event, spans)
             case _:
-                _note(event, found)
+                _note(event, spans)
 
     def _break_off(self, event: AnyEvent, info: CallInfo, error: str) -> None:
         """End the span that *event* has started, with *error*: no later event will end it."""
         span: Span | None = None
         with self._guard:
             if isinstance(event, CallBegan):
-                found = self._open.pop(info.number, None)
-                span = None if found is None else found.call
+                spans = self._open.pop(info.number, None)
+                span = None if spans is None else spans.call
             elif isinstance(event, RequestSent) and info.number in self._open:
                 # The call's own span ends with `CallEnded`, which still comes.
-                found = self._open[info.number]
-                span, found.request = found.request, None
+                spans = self._open[info.number]
+                span, spans.request = spans.request, None
         if span is None:
             return
         if isinstance(event, CallBegan):
@@ -174,46 +174,46 @@ class Tracing(Listener):
         )
 
 
-def _end_request(event: ResponseReceived | ExchangeFailed, found: _Open) -> None:
-    span, found.request = found.request, None
+def _end_request(event: ResponseReceived | ExchangeFailed, spans: _Open) -> None:
+    span, spans.request = spans.request, None
     if span is None:
         return
-    told = facts(event)
-    span.set_attributes(_named(told, _REPLY))
+    values = facts(event)
+    span.set_attributes(_named(values, _RESPONSE))
     if isinstance(event, ExchangeFailed):
-        _fail(span, str(told["reason"]))
+        _fail(span, str(values["reason"]))
     elif event.status >= _REFUSED:
         _fail(span, str(event.status))
     span.end()
 
 
-def _end_call(event: CallEnded, found: _Open) -> None:
-    span, told = found.call, facts(event)
-    span.set_attributes(_named(told, _CALL_ENDED))
+def _end_call(event: CallEnded, spans: _Open) -> None:
+    span, values = spans.call, facts(event)
+    span.set_attributes(_named(values, _CALL_ENDED))
     if event.call.kind in PAID:
-        span.set_attributes(_named(told, _GENERATED))
-    error = told.get("error")
+        span.set_attributes(_named(values, _GENERATED))
+    error = values.get("error")
     if error is not None:
         _note_exception(span, str(error))
         _fail(span, str(error))
     span.end()
 
 
-def _note(event: AnyEvent, found: _Open) -> None:
+def _note(event: AnyEvent, spans: _Open) -> None:
     """Add *event* to the call's span. A poll that repeats the known status is skipped."""
-    told = facts(event)
-    status = told.pop("status", None)
-    if told.pop("changed", True) is False and status == found.status:
+    values = facts(event)
+    status = values.pop("status", None)
+    if values.pop("changed", True) is False and status == spans.status:
         return
     attributes = {
         f"muybridge.{name}": value
-        for name, value in told.items()
+        for name, value in values.items()
         if name != "event" and not name.startswith("call")
     }
     if status is not None:
-        found.status = str(status)
+        spans.status = str(status)
         attributes["muybridge.task.status"] = status
-    found.call.add_event(f"muybridge.{told['event']}", attributes)
+    spans.call.add_event(f"muybridge.{values['event']}", attributes)
 
 
 def _note_exception(span: Span, kind: str) -> None:
@@ -226,5 +226,5 @@ def _fail(span: Span, kind: str) -> None:
     span.set_status(Status(StatusCode.ERROR))
 
 
-def _named(told: Mapping[str, Fact], names: Mapping[str, str]) -> dict[str, Fact]:
-    return {names[name]: value for name, value in told.items() if name in names}
+def _named(values: Mapping[str, Fact], names: Mapping[str, str]) -> dict[str, Fact]:
+    return {names[name]: value for name, value in values.items() if name in names}

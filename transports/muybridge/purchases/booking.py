@@ -68,6 +68,7 @@ from muybridge_protocol.text.responses import GenerateContentResponse, UsageMeta
 T = TypeVar("T")
 
 _LONGEST_NAME: Final = 200
+"""Most characters of a name, of a purchase or of a model."""
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
 _NAMES_ANOTHER: Final = (
@@ -155,10 +156,10 @@ class Books:
             OnceTaken: It belongs to another request.
             StoreUnusable: The store cannot be read or written.
         """
-        found = self.store.named(self.account, once)
-        if found is not None and found.digest != digest:
+        purchase = self.store.named(self.account, once)
+        if purchase is not None and purchase.digest != digest:
             raise OnceTaken(_NAMES_ANOTHER)
-        return found
+        return purchase
 
     def history(self, task: str) -> History | None:
         """Return how long tasks like *task* have taken, or None if the store does not know it."""
@@ -173,8 +174,8 @@ class Books:
         """
         with suppress(StoreUnusable):
             if self.store.database.exists():
-                found = self.store.bought(self.account, task)
-                return None if found is None else tags_in(found.tags)
+                purchase = self.store.bought(self.account, task)
+                return None if purchase is None else tags_in(purchase.tags)
         return None
 
     def close(self) -> None:
@@ -241,6 +242,7 @@ class Booking:
         """
         if self._is_used:
             self.key = _fresh_key()
+        # Before the store is asked: an attempt that failed may have been written all the same.
         self._is_used = True
         try:
             await self._runtime.in_thread(partial(self._arm, deadline - self._runtime.now()))
@@ -258,6 +260,7 @@ class Booking:
         except BaseException as error:  # noqa: BLE001  the driver raises it again
             if isinstance(error, NameHeld) and self._if_held is not None:
                 return self._if_held
+            # A store that is unusable withdraws by itself what it may have written.
             if not isinstance(error, StoreUnusable | NameHeld):
                 # An interruption may come when the purchase has just been written.
                 withdraw = partial(self._books.store.withdraw, self.key)
@@ -272,8 +275,8 @@ class Booking:
 
         Where many machines share the store, others believe it gone after a while.
         """
-        passed = seconds_awake_or_asleep() - self._armed_at
-        return paused(passed) if passed > self._books.store.send_within else None
+        seconds = seconds_awake_or_asleep() - self._armed_at
+        return paused(seconds) if seconds > self._books.store.send_within else None
 
     def take(self, operation: Operation[Any]) -> None:
         """Take the operation after an exchange."""
@@ -285,12 +288,12 @@ class Booking:
         if isinstance(outcome, CreateAmbiguous):
             outcome.advice = (*outcome.advice, to_decide(self.key, self._books.store))
 
-    def judge(self, came: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
+    def judge(self, end: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
         """Take the end of an exchange, as the operation judges it."""
-        if isinstance(came, HttpResponse):
-            self.take(self._operation.receive(came, now))
+        if isinstance(end, HttpResponse):
+            self.take(self._operation.receive(end, now))
         else:
-            failure = came.failure if isinstance(came, BrokenOff) else came
+            failure = end.failure if isinstance(end, BrokenOff) else end
             self.take(self._operation.fail(failure, now))
 
     async def record(self) -> None:
@@ -302,6 +305,7 @@ class Booking:
         """
         if not self._armed:
             return
+        # Recorded once, even if this is interrupted: from here on, the store repeats it.
         self._armed = False
         answer = self._outcome
         usage = answer.usage_metadata if isinstance(answer, GenerateContentResponse) else None
@@ -321,7 +325,7 @@ class Booking:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome, as it is recorded."""
+        """The outcome as it is recorded: ambiguous as long as an exchange is under way."""
         return judged(self._outcome)
 
     async def record_usage(self, usage: UsageMetadata) -> None:
@@ -362,6 +366,8 @@ class Booking:
 
     def _arm(self, lasts: float, item: Place | None = None) -> None:
         order = self._order()
+        # Before the store reads its clock, so that no more time has passed for the others than for
+        # us.
         self._armed_at = seconds_awake_or_asleep()
         self._books.store.arm(
             order, key=self.key, lasts=lasts, budgets=self._books.budgets, item=item

@@ -60,32 +60,32 @@ class Duration:
 
 def find_history(rows: Rows, account: str, task: str) -> History | None:
     """Return the history of tasks like *task*, or None if it is of no purchase in the store."""
-    found = rows.run(
+    matches = rows.run(
         "SELECT family, model, amounts FROM muybridge_purchases "
         "WHERE account = :account AND task = :task", account=account, task=task,
     )  # fmt: skip
-    if not found:
+    if not matches:
         return None
-    [(family, model, amounts)] = found
+    [(family, model, amounts)] = matches
     length = read_amounts(str(amounts))[Measure.SECONDS]
     shown = "" if length is None else f"{length.normalize():f}"
     tasks = sha256(json.dumps([account, family, model, shown]).encode()).hexdigest()
-    told = rows.run("SELECT seconds FROM muybridge_durations WHERE tasks = :tasks", tasks=tasks)
-    return History(tasks, tuple(float(seconds) for (seconds,) in told))
+    seconds = rows.run("SELECT seconds FROM muybridge_durations WHERE tasks = :tasks", tasks=tasks)
+    return History(tasks, tuple(float(one) for (one,) in seconds))
 
 
 def keep(rows: Rows, durations: Iterable[Duration]) -> None:
     """Write *durations*, each in a place of its history: the next free one, or any."""
-    taken: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     chosen: list[tuple[str, int, float]] = []
     for one in durations:
-        if one.tasks not in taken:
+        if one.tasks not in numbers:
             [(count,)] = rows.run(
                 "SELECT count(*) FROM muybridge_durations WHERE tasks = :tasks", tasks=one.tasks
             )
-            taken[one.tasks] = int(count)
-        place = taken[one.tasks] if taken[one.tasks] < PLACES else secrets.randbelow(PLACES)
-        taken[one.tasks] += 1
+            numbers[one.tasks] = int(count)
+        place = numbers[one.tasks] if numbers[one.tasks] < PLACES else secrets.randbelow(PLACES)
+        numbers[one.tasks] += 1
         chosen.append((one.tasks, place, one.seconds))
     # In one order, so that no transaction waits for another that waits for it.
     for tasks, place, seconds in sorted(chosen):

@@ -18,22 +18,23 @@ Place = tuple[int, int]
 SELECT_ITEMS: Final = f"SELECT {', '.join(OF_ITEM)} FROM muybridge_item"
 _KEY: Final = ("batch", "number")
 _LIMIT: Final = 2000
+"""Most characters of a reason."""
 _MOST_VALUES: Final = 500
 """Most values of one kind in a statement."""
 
 
 def place_of(item: Item) -> Place:
-    """Return the place of *item*."""
+    """Return where *item* stands: its batch and its number, which identify it in a store."""
     return item.batch, item.number
 
 
 def read_item(row: Sequence[Any]) -> Item:
-    """Return the item in a row."""
+    """Return the item in a row of `SELECT_ITEMS`."""
     return Item(**dict(zip(OF_ITEM, row, strict=True)))
 
 
 def written_item(item: Item) -> dict[str, Any]:
-    """Return the row of *item*."""
+    """Return the row of *item*, with a reason that every database can keep."""
     columns = {name: getattr(item, name) for name in OF_ITEM}
     columns["stage"] = item.stage.value
     if item.reason is not None:
@@ -42,7 +43,7 @@ def written_item(item: Item) -> dict[str, Any]:
 
 
 def insert_items(rows: Rows, items: Iterable[Item]) -> None:
-    """Add items."""
+    """Add items. If one of them exists already, the transaction raises `Conflict`."""
     rows.run_each(
         f"INSERT INTO muybridge_item ({', '.join(OF_ITEM)}) VALUES (:{', :'.join(OF_ITEM)})",
         map(written_item, items),
@@ -59,10 +60,10 @@ def parts_of(keys: Iterable[str]) -> Iterator[list[str]]:
 def lock_items(rows: Rows, keys: Iterable[str], places: Iterable[Place]) -> dict[Place, Item]:
     """Return the items that refer to one of the purchases *keys*, and those at *places*, locked."""
     first, *others = [*parts_of(keys)] or [[]]
-    found = _lock_items(rows, first, places)
+    items = _lock_items(rows, first, places)
     for some in others:
-        found |= _lock_items(rows, some, ())
-    return found
+        items |= _lock_items(rows, some, ())
+    return items
 
 
 def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dict[Place, Item]:
@@ -77,11 +78,11 @@ def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dic
         parts.append(f"batch = :batch{n} AND number = :number{n}")
     if not parts:
         return {}
-    found = rows.run(
+    matches = rows.run(
         f"{SELECT_ITEMS} WHERE {' OR '.join(parts)} ORDER BY batch, number {{for_update}}",
         **values,
     )
-    return {(one.batch, one.number): one for one in map(read_item, found)}
+    return {(one.batch, one.number): one for one in map(read_item, matches)}
 
 
 def update_items(rows: Rows, changes: Mapping[Place, Item]) -> None:

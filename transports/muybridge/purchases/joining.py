@@ -52,31 +52,33 @@ async def join(
     assert isinstance(create, Create)  # noqa: S101  nothing else has one
     known = {**driver.books.tags, **tags}
     name, digest = name_of_identical(create.request, known, dedupe=dedupe)
-    found = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
-    if found is None:
+    purchase = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
+    if purchase is None:
         booking = driver.books.booking(
             create, driver.runtime, once=name, digest=digest, if_held=TWIN_UNDER_WAY, tags=tags
         )
         assert booking is not None  # noqa: S101  a create is paid
         return booking
-    if found.state is State.ARMED:
+    if purchase.state is State.ARMED:
         return TWIN_UNDER_WAY
     try:
-        return task_of(found, driver.books.store)
+        return task_of(purchase, driver.books.store)
     except CreateAmbiguous as error:
         return error
 
 
 def settle(
-    fleet: Fleet[Any], ticket: int, found: Task | CreateAmbiguous | TransportFailure, now: float
+    fleet: Fleet[Any], ticket: int, outcome: Task | CreateAmbiguous | TransportFailure, now: float
 ) -> None:
     """End a dispatch of *fleet* whose create was not sent, because of what was *found*."""
-    if not isinstance(found, TransportFailure):
-        fleet.settle(ticket, found, now)
+    if not isinstance(outcome, TransportFailure):
+        fleet.settle(ticket, outcome, now)
         return
     create = fleet.operation_of(ticket)
     later = now + _PAUSE
+    # Beyond its deadline, a create that only ever looked for its twin fails as one that was not
+    # sent.
     if isinstance(create, Create) and later < create.deadline:
-        fleet.put_off(ticket, later, now)
+        fleet.postpone(ticket, later, now)
     else:
-        fleet.fail(ticket, found, now)
+        fleet.fail(ticket, outcome, now)

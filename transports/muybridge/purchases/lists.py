@@ -97,6 +97,7 @@ class Lists(Generic[S]):
         Raises:
             Exception: The first error of a transaction, that no single step caused.
         """
+        # An empty member leads a list like any other, which writes what was left from earlier ones.
         mine = [Member(step, self._alone(step)) for step in steps] or [Member[S](None)]
         left = [*mine]
         try:
@@ -109,6 +110,8 @@ class Lists(Generic[S]):
                 if me.leads:
                     self._lead(me)
                 left.remove(me)
+        # The caller never learns what became of its steps, so it sends nothing: each is withdrawn,
+        # also one that was already written.
         except BaseException:
             for me in left:
                 self._leave(me)
@@ -126,6 +129,7 @@ class Lists(Generic[S]):
         except Exception as error:  # noqa: BLE001  it is the verdict of each
             for one in me.led:
                 if not one.is_settled:
+                    # Several threads raise it, and each adds its own traceback.
                     one.failure, one.is_settled = copy(error), True
         finally:
             self._pass_on(me)
@@ -142,6 +146,8 @@ class Lists(Generic[S]):
     def _pass_on(self, me: Member[S]) -> None:
         """End the list of *me*. Those without a verdict wait for the next one."""
         with self._lock:
+            # Interrupted here, the leader passes on once more (`_leave`), so some may be waiting
+            # already.
             left = [
                 one
                 for one in me.led
@@ -152,6 +158,7 @@ class Lists(Generic[S]):
                 if one.is_settled:
                     one.turn.set()
             self._promote()
+            # The last step: an interruption before it makes `_leave` pass on again.
             me.has_led = True
 
     def _promote(self) -> None:
@@ -163,6 +170,7 @@ class Lists(Generic[S]):
 
     def _leave(self, me: Member[S]) -> None:
         """Let the others go on, because the thread of *me* was interrupted."""
+        # Before the lock, so that a leader that ends now does not let it wait for the next list.
         me.is_gone = True
         with self._lock:
             if me in self._waiting:

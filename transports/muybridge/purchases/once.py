@@ -61,8 +61,10 @@ async def create_once(
         name = f"{ONCE} {once}"  # no two kinds of names are the same
     deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
     while True:
-        found = await runtime.in_thread(partial(books.named, name, digest))
-        if found is None:
+        purchase = await runtime.in_thread(partial(books.named, name, digest))
+        if purchase is None:
+            # A new one each time: its deadline begins when it is sent, not while it waits for
+            # somebody else.
             create = calls.create(request, now=runtime.now(), wall=runtime.wall())
             try:
                 booking = books.booking(create, runtime, once=name, digest=digest, tags=tags)
@@ -72,8 +74,8 @@ async def create_once(
             if booking is not None and booking.concluded is not None:
                 task_of(booking.concluded, books.store)  # raises if another request has this task
             return task
-        if found.state is not State.ARMED:
-            return task_of(found, books.store)
+        if purchase.state is not State.ARMED:
+            return task_of(purchase, books.store)
         if runtime.now() >= deadline:
             raise OnceUnderWay(
                 "Another call is still sending this request, and nothing was sent again.",

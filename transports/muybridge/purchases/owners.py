@@ -50,6 +50,8 @@ class Owners:
         except FileNotFoundError:
             return False
         with file:
+            # The file is removed while it is locked, so an owner that has just created it
+            # (`_enlist`) sees afterwards that it is gone, and takes another name.
             if not lock(file):
                 return True
             with ignoring_errors(OSError):

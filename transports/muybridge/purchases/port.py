@@ -43,7 +43,7 @@ class Mark:
 
 
 class Rows(Protocol):
-    """A transaction."""
+    """A transaction. It must not be used once its context has ended, or by two threads."""
 
     is_ending: bool
     """Whether its end has begun. If that fails, nobody knows whether it was committed."""

@@ -53,11 +53,13 @@ PARTS: Final = 8
 PATIENCE: Final = 24.0
 """Seconds for a transaction, from the wait for its turn to its COMMIT."""
 _LEAST: Final = 2.0
+"""Seconds that a transaction gets, however long its members have waited."""
 _ANSWERS: Final = 8.0
 """Seconds in which a server must answer to BEGIN, which waits for no lock."""
 _ENDS: Final = 4.0
 """Seconds in which it must answer to COMMIT or ROLLBACK, at least."""
 _CREATING: Final = 0x6D757970
+"""The lock of whoever creates the tables: a number ("muyp") that no other program has."""
 _AT_ONCE: Final = 1000
 """Most sets of values that are sent without waiting."""
 # Not by to_regclass: behind a pooler, the same server process may remember that there was none.
@@ -135,6 +137,7 @@ class PostgresDatabase:
             rows = PostgresRows(db, self._texts)
             yield rows
             rows.is_ending = True
+            # A COMMIT without an answer leaves everybody in doubt, so it gets its time in any case.
             db.ends = max(db.ends, time.monotonic() + _ENDS)
             self.end(db)
 
@@ -146,7 +149,7 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self) -> Generator[PostgresRows]:
-        """Begin to read."""
+        """Begin to read: several statements see the same state."""
         with self._telling(), self._reading.begun(_BEGIN_READING, PATIENCE) as db:
             yield PostgresRows(db, self._texts)
 
@@ -271,6 +274,7 @@ class _Place:
     def _begin(self, begin: bytes, ends: float) -> Connection:
         silent: Silent | None = None
         if self._db is not None and not self._db.closed:
+            # A kept connection may have died unnoticed. A hang must leave time for a new one.
             self._db.ends = min(ends, time.monotonic() + _ANSWERS)
             try:
                 self._db.execute(begin, prepare=False)
@@ -279,12 +283,14 @@ class _Place:
                 silent = error if isinstance(error, Silent) else None
             else:
                 return self._db
+        # Here only: a connection is never replaced within a transaction, which would repeat half of
+        # it.
         self._db = connect(self._url, ends, after=silent)
         self._db.execute(begin, prepare=False)
         return self._db
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, once no thread is using it."""
         with self._turns.within(PATIENCE):
             if self._db is not None:
                 self._db.close()

@@ -19,6 +19,7 @@ except ImportError as _missing:
     raise missing_extra("muybridge.purchases.postgres", "psycopg", "postgres") from _missing
 
 OLDEST: Final = 14
+"""The oldest PostgreSQL that is supported."""
 SILENCE: Final = 30.0
 """Seconds without a response after which the database is away."""
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -97,8 +98,10 @@ def connect(url: str, ends: float = math.inf, *, after: Silent | None = None) ->
             # Each host has as long; libpq gives none less than 2 seconds, and 0 means for ever.
             hosts = str(parts.get("host", "")).count(",") + 1
             left = max(2, int((ends - time.monotonic()) / hosts))
-            asked = str(parts["connect_timeout"])
-            parts["connect_timeout"] = min(left, int(asked) or left) if asked.isdigit() else left
+            seconds = str(parts["connect_timeout"])
+            parts["connect_timeout"] = (
+                min(left, int(seconds) or left) if seconds.isdigit() else left
+            )
         db = Connection.connect(make_conninfo(**parts), autocommit=True, prepare_threshold=None)
     db.ends = ends
     try:
@@ -214,8 +217,8 @@ def _settings(how: str, values: Mapping[str, str]) -> bytes:
 
 
 def _setting(db: Connection, name: str) -> str:
-    found = db.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    return "" if found is None else str(found[0])
+    row = db.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    return "" if row is None else str(row[0])
 
 
 def _parts(url: str) -> dict[str, Any]:

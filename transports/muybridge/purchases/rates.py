@@ -119,16 +119,17 @@ _SHARERS: Final = {
 
 
 def read_rate(rows: Rows, service: str, lock: str = "") -> RequestRate:
-    """Return the rate of a service."""
-    found = rows.run(
+    """Return the rate of a service. One that nobody has limited has none."""
+    matches = rows.run(
         f"SELECT {', '.join(_FACTS)} FROM muybridge_rates WHERE service = :service {lock}",
         service=service,
     )
-    return RequestRate(**dict(zip(_FACTS, found[0], strict=True))) if found else RequestRate()
+    return RequestRate(**dict(zip(_FACTS, matches[0], strict=True))) if matches else RequestRate()
 
 
 def lock_rate(rows: Rows, service: str) -> RequestRate:
     """Return the rate of a service, which nobody else changes until the transaction ends."""
+    # There has to be a row, or there is nothing to lock.
     first = attributes(RequestRate(), *_FACTS)
     rows.run(
         f"INSERT INTO muybridge_rates (service, {', '.join(first)}) "

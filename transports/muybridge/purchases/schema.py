@@ -26,7 +26,7 @@ EVER: Final = -1
 
 
 def listed(states: Iterable[State]) -> str:
-    """Return *states* as SQL."""
+    """Return *states* as SQL, for what follows `IN`, without the parentheses."""
     return ", ".join(f"'{state}'" for state in states)
 
 
@@ -73,8 +73,8 @@ CREATE TABLE muybridge_purchases (
     late text,
     candidate text,
     reason text,
-    reply_status bigint,
-    reply {bytes},
+    response_status bigint,
+    response {bytes},
     decided_at {real}
 )""",
     """

@@ -34,6 +34,7 @@ from muybridge.signals import genuine, ignoring_errors, raised_by_handler
 PATIENCE: Final = 28.0
 """Seconds to wait for other processes that are writing."""
 _LEAST: Final = 0.1
+"""Seconds that a transaction gets, however long its members have waited."""
 APPLICATION: Final = 0x6D757970  # "muyp"
 WORDS: Final[Mapping[str, str]] = {
     "now": "((julianday('now') - 2440587.5) * 86400.0)",
@@ -161,12 +162,13 @@ class SqliteDatabase:
                 rows.is_ending = True
                 db.execute("COMMIT")
             finally:
+                # Also after COMMIT: if it fails on a full disk or a lock, the transaction goes on.
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
     @contextmanager
     def reading(self) -> Generator[SqliteRows]:
-        """Begin to read."""
+        """Begin to read. Each statement sees the latest state, and no transaction is begun."""
         with self._telling(), self._opened(self._patience) as db:
             yield SqliteRows(db, self._texts)
 
@@ -254,8 +256,8 @@ class SqliteDatabase:
             name = str(getattr(error, "sqlite_errorname", ""))
             if name.startswith("SQLITE_IOERR") and name.endswith("LOCK"):
                 known = OSError(f"locking protocol ({name})")
-            said = sqlite.said_by(known, _ADVICE, "Nothing is sent.")
-            raise StoreUnusable(f"{self.path}: {said}") from error
+            advice = sqlite.explained(known, _ADVICE, "Nothing is sent.")
+            raise StoreUnusable(f"{self.path}: {advice}") from error
 
 
 class SqliteRows:

@@ -177,18 +177,19 @@ class Transaction:
         self.rows = rows
         self._place = place
         self._items: dict[str, tuple[Place, Item]] = {}
-        found = rows.run(
+        stores = rows.run(
             "SELECT salt, version, pruned_before, {now}, "
             "(SELECT count(*) FROM muybridge_purchases WHERE key = :key) FROM muybridge_store",
             key="" if mark is None else mark.key,
         )
-        if len(found) != 1:
+        if len(stores) != 1:
             raise StoreUnusable(f"{place} is not a store of purchases, or is damaged. {REPAIR}")
-        told, version, pruned, now, has_mark = found[0]
-        self.salt: str = str(told)
+        salt_here, version, pruned, now, has_mark = stores[0]
+        self.salt: str = str(salt_here)
         self.now: float = float(now)
         if version != VERSION:
             raise StoreUnusable(f"{place} {of_version(int(version))}")
+        # A purchase from before the last pruning may be missing because it was pruned.
         is_older = (
             mark is not None
             and mark.salt == self.salt
@@ -217,6 +218,7 @@ class Transaction:
             limited: Which tags are probably limited. It is corrected.
         """
         sums = _Sums(self.rows, part)
+        # In this order, because it is the order of the locks.
         changed = self._change_all(members, sums)
         armed = self._insert_all(members, leases=leases)
         self._move_items(changed, armed, members)
@@ -239,6 +241,7 @@ class Transaction:
             find_for_good(self.rows, key)  # which waits for a commit that may still be under way
         known = find_all(self.rows, {step.key for _, step in steps}, "{for_update}")
         before = dict(known)
+        # Which purchase has which task by an earlier step of this list: no row shows that yet.
         tasks: dict[tuple[str, str], str] = {}
         for one, step in steps:
             if step.key not in known:
@@ -256,6 +259,8 @@ class Transaction:
                 tasks[after.account, after.task] = after.key
             one.result = after
         changed = [after for key, after in known.items() if after != before[key]]
+        # Two transactions that write the same tasks wait for each other at the unique index: in one
+        # order.
         changed.sort(key=lambda it: (it.account, it.task or "", it.key))
         for after in changed:
             self._update(before[after.key], after)
@@ -338,11 +343,11 @@ class Transaction:
         key = tasks.get((account, task))
         if key is not None and key != purchase.key:
             return find_all(self.rows, {key})[key]
-        found = self.rows.run(
+        others = self.rows.run(
             f"{SELECT} WHERE account = :account AND task = :task AND key <> :key",
             account=account, task=indexed(task), key=purchase.key,
         )  # fmt: skip
-        return read(found[0]) if found else None
+        return read(others[0]) if others else None
 
     def _update(self, before: Purchase, after: Purchase) -> None:
         old, new = written(before), written(after)
@@ -367,8 +372,11 @@ class Transaction:
                 wanted.append((one, new))
         if not wanted:
             return []
+        # In one order, because inserts under the same name wait for each other at the unique index.
         in_order = sorted(wanted, key=lambda it: (it[1].account, it[1].name or "", it[1].key))
         self.rows.run_each(INSERT, [written(new) for _, new in in_order])
+        # The insert skips those whose name is held, and does not say which. Only names can be held:
+        # a key is drawn at random.
         inserted = self._keys(new.key for _, new in wanted if new.name is not None)
         armed: list[Member[Step]] = []
         for one, new in wanted:
@@ -429,11 +437,11 @@ class Transaction:
         """Whether an earlier transaction, of whose end nobody knew, has committed a step."""
         if not one.is_uncertain:
             return False
-        found = find_for_good(self.rows, step.key)
-        if found is not None and found.state is not State.ARMED:
-            one.error = Lost(f"{called(found)} is {found.state}")
-        one.result = found
-        return found is not None
+        purchase = find_for_good(self.rows, step.key)
+        if purchase is not None and purchase.state is not State.ARMED:
+            one.error = Lost(f"{called(purchase)} is {purchase.state}")
+        one.result = purchase
+        return purchase is not None
 
     def _keys(self, keys: Iterable[str]) -> set[str]:
         names = {f"key{n}": key for n, key in enumerate(keys)}
@@ -465,11 +473,11 @@ class Transaction:
         """
         if not leases:
             return
-        found = self.rows.run(
+        owners = self.rows.run(
             "SELECT buried_at, lease_until, {now} FROM muybridge_owners WHERE id = :owner "
             "{for_share}", owner=owner,
         )  # fmt: skip
-        for buried_at, until, now in found:
+        for buried_at, until, now in owners:
             if buried_at is not None or until <= now:
                 raise Lost(f"worker {owner} was declared dead, or its lease has expired")
 
@@ -491,6 +499,9 @@ class Transaction:
         tags = sorted({tag for _, _, purchase in new for tag in purchase.counted_under})
         if not tags:
             return
+        # The locks come before the limits are read, so that none changes in between. Which tags are
+        # limited is therefore a guess from the last time. If it was wrong, the transaction is
+        # repeated.
         if any(isinstance(step, Arming) and step.budgets for _, step, _ in new):
             held = {EVERYTHING, *limited.intersection(tags)}
         else:
@@ -507,8 +518,8 @@ class Transaction:
                 self._take_back(one, _lacking(lacking))
                 concerned.append([])
                 continue
-            found = [(it, it.tag_of(purchase.tags)) for it in stored]
-            concerned.append([(it, tag) for it, tag in found if tag is not None])
+            pairs = [(it, it.tag_of(purchase.tags)) for it in stored]
+            concerned.append([(it, tag) for it, tag in pairs if tag is not None])
         limits = {tag for those in concerned for _, tag in those}
         limited.difference_update(tags)
         limited.update(limits)
@@ -534,7 +545,7 @@ class Transaction:
             (it.budget, it.label_of(tag), f". It is {it.called(tag)} (`muybridge budget list`)")
             for it, tag in stored
         ]
-        for budget, label, told in [*theirs, *((it, EVERYTHING, "") for it in step.budgets)]:
+        for budget, label, whose in [*theirs, *((it, EVERYTHING, "") for it in step.budgets)]:
             spent = sums.spent(label, budget, self.now)
             unpriced: list[str] = []
             unknown = partial(self._unknown, label, budget, unpriced)
@@ -547,7 +558,7 @@ class Transaction:
                 ]
                 amounts = step.order.amounts
                 is_unknown = any(amounts[one] is None for one in budget.limits)
-                return Exceeded(f"{reason}{told}", tuple(remedies), is_unknown=is_unknown)
+                return Exceeded(f"{reason}{whose}", tuple(remedies), is_unknown=is_unknown)
         return None
 
     def _unknown(
@@ -558,12 +569,13 @@ class Transaction:
         The keys of those whose cost a person could give are added to *unpriced*.
         """
         first, last = budget.days(self.now) or (EVER, day_of(self.now))
-        found = self.rows.run(
+        matches = self.rows.run(
+            # The pattern is JSON exactly as `written_amounts` writes it.
             f"{SELECT} WHERE amounts LIKE :unknown AND state <> 'released' "
             "AND armed_at >= :first AND armed_at < :last ORDER BY armed_at, key",
             unknown=f'%"{measure}": null%', first=first * DAY, last=(last + 1) * DAY,
         )  # fmt: skip
-        for one in map(read, found):
+        for one in map(read, matches):
             if label in one.counted_under:
                 if measure is Measure.COST:
                     unpriced.append(one.key)
@@ -614,8 +626,8 @@ class _Sums:
         first, last = budget.days(now) or (EVER, EVER)
         added = [
             written_sums(sums)
-            for (told, day), sums in self._added.items()
-            if told == tag and first <= day <= last
+            for (label, day), sums in self._added.items()
+            if label == tag and first <= day <= last
         ]
         return totals(read_sums([*added, *sums_of(self._rows, tag, first, last)]))
 
@@ -625,6 +637,8 @@ class _Sums:
         if not added:
             return
         before = self._locked([*added])
+        # Somebody else may insert the same rows. So insert what is missing, then lock and read
+        # again.
         if before.keys() != added.keys():
             missing = [key for key in added if key not in before]
             self._rows.run_each(
@@ -655,11 +669,11 @@ class _Sums:
         for n, (tag, day) in enumerate(wanted):
             values |= {f"tag{n}": tag, f"day{n}": day}
         where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(wanted)))
-        found = self._rows.run(
+        matches = self._rows.run(
             f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
             "ORDER BY tag, day {for_update}", part=self._part, **values,
         )  # fmt: skip
-        return {(str(tag), int(day)): str(sums) for tag, day, sums in found}
+        return {(str(tag), int(day)): str(sums) for tag, day, sums in matches}
 
 
 # Rows
@@ -669,6 +683,7 @@ _OF_EXISTING: Final = (News, Withdrawal, Decision)
 _LISTS: Final = ("tags", "budgets")
 _TEXTS: Final = frozenset({"family", "model", "tier", "candidate", "reason", "owner", "account"})
 _LONGEST_INDEXED: Final = 500
+"""Most characters of an id that rows have as it is: at most 2,000 bytes."""
 _SHORTENED: Final = "sha256:"
 SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM muybridge_purchases"
 INSERT: Final = (
@@ -688,13 +703,13 @@ def indexed(task: str) -> str:
 
 
 def read(row: Sequence[Any]) -> Purchase:
-    """Return the purchase in a row."""
+    """Return the purchase in a row of `SELECT`."""
     columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     columns["amounts"] = read_amounts(columns["amounts"])
     for name in _LISTS:
         columns[name] = tuple(filter(None, str(columns[name]).split("\n")))
-    reply = columns["reply"]
-    columns["reply"] = None if reply is None else bytes(reply)
+    response = columns["response"]
+    columns["response"] = None if response is None else bytes(response)
     task, token = columns["task"], columns["token"]
     if task is not None and token is not None and str(task).startswith(_SHORTENED):
         columns["task"] = Task.from_token(token).id
@@ -718,14 +733,14 @@ def written(purchase: Purchase) -> dict[str, Any]:
 
 def find_all(rows: Rows, keys: Iterable[str], lock: str = "") -> dict[str, Purchase]:
     """Return the purchases that exist, by key."""
-    found: dict[str, Purchase] = {}
+    purchases: dict[str, Purchase] = {}
     for some in parts_of(sorted(keys)):
         names = {f"key{n}": key for n, key in enumerate(some)}
-        told = rows.run(
+        page = rows.run(
             f"{SELECT} WHERE key IN (:{', :'.join(names)}) ORDER BY key {lock}", **names
         )
-        found |= {one.key: one for one in map(read, told)}
-    return found
+        purchases |= {one.key: one for one in map(read, page)}
+    return purchases
 
 
 def find_for_good(rows: Rows, key: str) -> Purchase | None:
@@ -743,11 +758,13 @@ def find_for_good(rows: Rows, key: str) -> Purchase | None:
 
 def named(rows: Rows, account: str, name: str) -> Purchase | None:
     """Return the purchase that has a name to itself, or None."""
-    found = rows.run(
+    matches = rows.run(
+        # In the words of the unique index: a partial index is used only if its condition is
+        # repeated.
         f"{SELECT} WHERE account = :account AND name = :name AND name IS NOT NULL "
         f"AND state IN ({listed(NAMED)})", account=account, name=name,
     )  # fmt: skip
-    return read(found[0]) if found else None
+    return read(matches[0]) if matches else None
 
 
 def twin(rows: Rows, account: str, name: str) -> Purchase | None:
@@ -759,9 +776,9 @@ def twin(rows: Rows, account: str, name: str) -> Purchase | None:
     if identity is None:
         return None
     if identity.tags is not None:
-        found = named(rows, account, Identity(identity.digest).name)
-        same = None if found is None else Identity.of(identity.digest, found.tags)
-        return found if same == identity else None
+        purchase = named(rows, account, Identity(identity.digest).name)
+        same = None if purchase is None else Identity.of(identity.digest, purchase.tags)
+        return purchase if same == identity else None
     rest = rows.run(
         f"{SELECT} WHERE account = :account AND digest = :digest AND digest IS NOT NULL "
         f"AND state IN ({listed(NAMED)}) AND substr(name, 1, {len(SAME) + 1}) = '{SAME} ' "
@@ -787,11 +804,11 @@ def read_limits(row: Sequence[Any]) -> StoredBudget:
 def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, list[StoredBudget]]:
     """Return the stored budgets of *tags*."""
     names = {f"tag{n}": tag for n, tag in enumerate(tags)}
-    found = rows.run(
+    matches = rows.run(
         f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) ORDER BY tag, period", **names
     )
     limits: dict[str, list[StoredBudget]] = {}
-    for one in map(read_limits, found):
+    for one in map(read_limits, matches):
         limits.setdefault(one.tag, []).append(one)
     return limits
 
@@ -799,20 +816,22 @@ def limits_of(rows: Rows, tags: Sequence[str]) -> dict[str, list[StoredBudget]]:
 def limits_on(rows: Rows, tags: Sequence[str]) -> list[StoredBudget]:
     """Return the stored budgets of *tags*, and those of keys, which concern every purchase."""
     names = {f"tag{n}": tag for n, tag in enumerate(tags)}
-    found = rows.run(
+    matches = rows.run(
+        # A tag without "=" is a key alone. Each of these concerns every purchase, also one without
+        # it.
         f"{SELECT_LIMITS} WHERE tag IN (:{', :'.join(names)}) OR replace(tag, '=', '') = tag "
         "ORDER BY tag, period", **names,
     )  # fmt: skip
-    return [*map(read_limits, found)]
+    return [*map(read_limits, matches)]
 
 
 def sums_of(rows: Rows, tag: str, first: int, last: int) -> list[str]:
     """Return the sums of some days, as they are written."""
-    found = rows.run(
+    matches = rows.run(
         "SELECT sums FROM muybridge_spent WHERE tag = :tag AND day BETWEEN :first AND :last",
         tag=tag, first=first, last=last,
     )  # fmt: skip
-    return [str(sums) for (sums,) in found]
+    return [str(sums) for (sums,) in matches]
 
 
 # Messages

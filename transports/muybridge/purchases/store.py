@@ -130,7 +130,7 @@ class NewItem:
     amounts: str | None = None
 
     def of(self, batch: int, number: int) -> Item:
-        """Return it as the item *number* of a batch."""
+        """Return it as the item *number* of a batch, which is queued and nobody's."""
         facts = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return Item(**facts, batch=batch, number=number, stage=Stage.QUEUED)
 
@@ -327,9 +327,12 @@ class Store:
         """
         owner = self.database.owner()
         arming = Arming(
+            # An amount that cannot be added up exactly counts as unknown, so that no sum is ever
+            # wrong.
             order=attrs.evolve(order, amounts=all_countable(order.amounts)),
             key=key or secrets.token_hex(16),
             owner=owner,
+            # The exchange may begin this late, and lasts from then on.
             lasts=lasts + (SEND_WITHIN if self.database.leases else 0.0),
             budgets=budgets,
             item=item,
@@ -354,6 +357,7 @@ class Store:
         except LookupError:
             raise
         except BaseException:
+            # Even if it was written: an outcome that is recorded twice changes nothing.
             self._late[news] = None
             raise
 
@@ -435,6 +439,7 @@ class Store:
 
     @repeating
     def _decided(self, decisions: Sequence[Step], *, only_checked: bool = False) -> list[Purchase]:
+        # Whoever only checks has found mistakes elsewhere, and reports all of them together.
         if not decisions and only_checked:
             raise CannotDecide.several({})
         if not decisions:
@@ -458,11 +463,11 @@ class Store:
 
     def _written(self, steps: Sequence[Step]) -> list[Purchase]:
         """Write *steps*, or raise the first error of one."""
-        told = self._lists.write(steps)
-        for one in told:
+        results = self._lists.write(steps)
+        for one in results:
             if isinstance(one, Exception):
                 raise one
-        return [one for one in told if isinstance(one, Purchase)]
+        return [one for one in results if isinstance(one, Purchase)]
 
     def find(self, key: str) -> Purchase:
         """Return a purchase.
@@ -472,10 +477,10 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = {} if rows is None else find_all(rows, [key])
-        if key not in found:
+            purchases = {} if rows is None else find_all(rows, [key])
+        if key not in purchases:
             raise LookupError(f"there is no purchase {key}")
-        return found[key]
+        return purchases[key]
 
     def named(self, account: str, name: str) -> Purchase | None:
         """Return the purchase that has a name, or None. One that nobody sends is ambiguous.
@@ -487,12 +492,13 @@ class Store:
         """
         self.record_late()
         with self.reading() as rows:
-            found = None
+            purchase = None
             if rows is not None:
-                found = named(rows, account, name) or twin(rows, account, name)
-        if found is not None and found.state is State.ARMED and self.sweep():
+                purchase = named(rows, account, name) or twin(rows, account, name)
+        # Ends, because a sweep that returns more than 0 has settled something.
+        if purchase is not None and purchase.state is State.ARMED and self.sweep():
             return self.named(account, name)
-        return found
+        return purchase
 
     def bought(self, account: str, task: str) -> Purchase | None:
         """Return the purchase that has a task, or None.
@@ -501,11 +507,11 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(
+            matches = [] if rows is None else rows.run(
                 f"{SELECT} WHERE account = :account AND task = :task",
                 account=account, task=indexed(task),
             )  # fmt: skip
-        return read(found[0]) if found else None
+        return read(matches[0]) if matches else None
 
     def purchases(self, *states: State) -> Iterator[Purchase]:
         """Yield the purchases in *states*, or all of them, from the oldest on, a page at a time.
@@ -518,18 +524,19 @@ class Store:
         where = f"AND state IN (:{', :'.join(values)})" if states else ""
         if are_open(states):
             where = f"{where} AND {OPEN}"
+        # A transaction for each page: none stays open while the caller works with what was yielded.
         while True:
             with self.reading() as rows:
                 if rows is None:
                     return
-                found = rows.run(
+                matches = rows.run(
                     f"{SELECT} WHERE (armed_at > :at OR armed_at = :at AND key > :key) {where} "
                     "ORDER BY armed_at, key LIMIT :most",
                     at=last[0], key=last[1], most=_PAGE, **values,
                 )  # fmt: skip
-            if not found:
+            if not matches:
                 return
-            page = [read(row) for row in found]
+            page = [read(row) for row in matches]
             yield from page
             last = (page[-1].armed_at, page[-1].key)
 
@@ -586,6 +593,8 @@ class Store:
         if self.database.leases:
             with self.transaction() as turn:
                 turn.rows.run(
+                    # One that was buried stays in the table: what it may still try to arm is
+                    # refused by that.
                     "DELETE FROM muybridge_owners WHERE id = :owner AND buried_at IS NULL",
                     owner=self.database.owner(),
                 )  # fmt: skip
@@ -613,10 +622,10 @@ class Store:
             StoreUnusable: The store cannot be read or written.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(
+            owners = [] if rows is None else rows.run(
                 "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL"
             )  # fmt: skip
-        for (owner,) in found:
+        for (owner,) in owners:
             if self._is_gone(str(owner)):
                 self._free_items_of(str(owner))
 
@@ -675,13 +684,13 @@ class Store:
             StoreUnusable: The store cannot be read or written.
         """
         self.record_late()
-        ended = "sending_until <= {now} AND" if self.database.leases else ""
+        condition = "sending_until <= {now} AND" if self.database.leases else ""
         with self.reading() as rows:
             if rows is None:
                 return 0
             armed = rows.run(
                 "SELECT key, owner FROM muybridge_purchases "
-                f"WHERE {ended} state = 'armed' AND {OPEN}"
+                f"WHERE {condition} state = 'armed' AND {OPEN}"
             )
         left = [str(key) for key, owner in armed if self._is_gone(str(owner))]
         if left:  # who only looks writes nothing
@@ -719,9 +728,9 @@ class Store:
         """
         with self.transaction() as turn:
             rows = turn.rows
-            found = rows.run("SELECT number FROM muybridge_batch WHERE name = :name", name=name)
-            if found:
-                return int(found[0][0])
+            batches = rows.run("SELECT number FROM muybridge_batch WHERE name = :name", name=name)
+            if batches:
+                return int(batches[0][0])
             if number is None:
                 number = random_number()
             rows.run(
@@ -749,25 +758,27 @@ class Store:
             StoreUnusable: The store cannot be used.
         """
         owner = self.database.owner()
-        taken: dict[Place, Item] = {}
+        items: dict[Place, Item] = {}
         with self.transaction() as turn:
             for stage in stages:
                 # The queue can be very long; this is the order of its index.
                 order = "number" if stage is Stage.QUEUED else "expires IS NULL, expires, number"
-                found = turn.rows.run(
+                matches = turn.rows.run(
                     f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
                     f"ORDER BY {order} LIMIT :most {{skip_locked}}",
-                    batch=batch, stage=stage.value, most=most - len(taken),
+                    batch=batch, stage=stage.value, most=most - len(items),
                 )  # fmt: skip
                 after = Stage.CLAIMED if stage is Stage.QUEUED else stage
-                for item in map(read_item, found):
+                for item in map(read_item, matches):
                     mine = attrs.evolve(item, stage=after, owner=owner)
-                    taken[place_of(item)] = mine
-            update_items(turn.rows, taken)
+                    items[place_of(item)] = mine
+            update_items(turn.rows, items)
+            # Owners are locked after items, as everywhere. If this one was buried, all of it is
+            # undone.
             turn.check_alive(owner, leases=self.database.leases)
-            keys = {item.purchase for item in taken.values() if item.purchase is not None}
+            keys = {item.purchase for item in items.values() if item.purchase is not None}
             bought = find_all(turn.rows, keys)
-        return [(item, bought.get(str(item.purchase))) for item in taken.values()]
+        return [(item, bought.get(str(item.purchase))) for item in items.values()]
 
     def move(self, item: Item, after: Stage, **facts: Any) -> Item:
         """Take a step of an item of this process's that concerns no purchase.
@@ -831,9 +842,9 @@ class Store:
             if bought is None or not bought.holds_name:
                 raise Lost(f"purchase {key} holds no name any more")
             waiting = attrs.evolve(known, stage=Stage.JOINED, purchase=key, owner=None)
-            joined = followed(waiting, bought)
-            update_items(turn.rows, {place: joined})
-        return joined
+            follower = followed(waiting, bought)
+            update_items(turn.rows, {place: follower})
+        return follower
 
     def items(self, batch: int, *, after: int = 0, most: int = _PAGE) -> list[Item]:
         """Return a page of items, by number.
@@ -844,11 +855,11 @@ class Store:
         with self.reading() as rows:
             if rows is None:
                 return []
-            found = rows.run(
+            matches = rows.run(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND number > :after ORDER BY number "
                 "LIMIT :most", batch=batch, after=after, most=most,
             )  # fmt: skip
-        return [read_item(row) for row in found]
+        return [read_item(row) for row in matches]
 
     def counts(self, batch: int) -> dict[Stage, int]:
         """Return how many items are in each stage, without empty ones.
@@ -857,11 +868,11 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(
+            totals = [] if rows is None else rows.run(
                 "SELECT stage, count(*) FROM muybridge_item WHERE batch = :batch GROUP BY stage",
                 batch=batch,
             )  # fmt: skip
-        return {Stage(stage): int(count) for stage, count in found}
+        return {Stage(stage): int(count) for stage, count in totals}
 
     def strays(self, batch: int) -> list[Purchase]:
         """Return the purchases of a batch that were paid for, and whose task no item has.
@@ -872,7 +883,7 @@ class Store:
         with self.reading() as rows:
             if rows is None:
                 return []
-            found = rows.run(
+            matches = rows.run(
                 f"{SELECT} WHERE batch = :batch AND (late IS NOT NULL OR task IS NOT NULL "
                 "AND NOT EXISTS (SELECT 1 FROM muybridge_item WHERE purchase = key "
                 "AND muybridge_item.batch = muybridge_purchases.batch "
@@ -880,7 +891,7 @@ class Store:
                 "AND stage NOT IN ('queued', 'refused', 'abandoned'))) ORDER BY key",
                 batch=batch,
             )
-        return [read(row) for row in found]
+        return [read(row) for row in matches]
 
     # Request rates
 
@@ -1003,11 +1014,11 @@ class Store:
             raise LookupError(tag)
         with self.transaction() as turn:
             turn.rows.hold([EVERYTHING if is_key(tag) else tag])
-            found = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
-            if found is None:
+            limits = _of_period(limits_of(turn.rows, [tag]).get(tag, ()), per)
+            if limits is None:
                 raise LookupError(tag)
             _lift(turn.rows, tag, per)
-        return found
+        return limits
 
     def limits(self) -> list[StoredBudget]:
         """Return the stored budgets, by tag and period.
@@ -1016,8 +1027,8 @@ class Store:
             StoreUnusable: The store cannot be read.
         """
         with self.reading() as rows:
-            found = [] if rows is None else rows.run(f"{SELECT_LIMITS} ORDER BY tag, period")
-        return [*map(read_limits, found)]
+            matches = [] if rows is None else rows.run(f"{SELECT_LIMITS} ORDER BY tag, period")
+        return [*map(read_limits, matches)]
 
     def spent(self, tag: str = EVERYTHING, budget: Budget | None = None) -> Amounts:
         """Return what counts as spent under *tag* in the current period of *budget*.
@@ -1077,12 +1088,12 @@ class Store:
             if key is not None:
                 values |= {"length": len(key) + 1, "begin": f"{key}="}
                 where = "(tag = :tag OR substr(tag, 1, :length) = :begin)"
-            found = rows.run(
+            totals = rows.run(
                 f"SELECT tag, day, sums FROM muybridge_spent WHERE {where} AND day <> {EVER} "
                 f"AND day * {DAY} < (SELECT pruned_before FROM muybridge_store)", **values,
             )  # fmt: skip
         sums: dict[tuple[str, int], list[str]] = {}
-        for name, day, text in found:
+        for name, day, text in totals:
             sums.setdefault((str(name), int(day)), []).append(str(text))
         return {place: read_sums(texts) for place, texts in sums.items()}
 
@@ -1141,6 +1152,9 @@ class Store:
                 "SELECT key, armed_at FROM muybridge_purchases ORDER BY armed_at DESC, key LIMIT 1"
             )
         [(key, armed_at)] = newest or [("none", 0)]
+        # The mark of the lost one would refuse the copy, so the copy's newest purchase is
+        # remembered instead. An empty copy has none: its mark names no salt, and is compared with
+        # nothing.
         self._known.salt, self._known.mark = salt, None
         self.database.note_seen(Mark(salt if newest else "none", str(key), float(armed_at)))
 
@@ -1150,6 +1164,7 @@ class Store:
         Raises:
             StoreUnusable: It has a newer version, or cannot be written.
         """
+        # Not `self.transaction`, which refuses a store of another version.
         with self.database.transaction() as rows:
             [(version,)] = rows.run("SELECT version FROM muybridge_store {for_update}")
             if version > VERSION:
@@ -1167,6 +1182,7 @@ class Store:
 
     def _commit(self, members: Sequence[Member[Step]]) -> None:
         """Write a list. What is in the way of others is repeated, at last one by one."""
+        # The transaction gets what is left of the patience of whoever has waited longest.
         waited = max(time.monotonic() - one.arrived for one in members)
         for _ in range(_ATTEMPTS):
             with suppress(Conflict):
@@ -1181,6 +1197,7 @@ class Store:
 
     def _write(self, members: Sequence[Member[Step]], waited: float = 0.0) -> None:
         """Write *members* in one transaction, and first what could not be recorded before."""
+        # What is added meanwhile, from other threads, waits for the next transaction.
         late = [*self._late]
         rows: Rows | None = None
         try:
@@ -1222,6 +1239,7 @@ class Store:
             mark = self._known.mark or self.database.seen()
             turn = Transaction(rows, self.place, self._known.salt, mark)
             yield turn
+        # Only once it is committed: a store whose creation was undone has another salt next time.
         self._known.salt = turn.salt
 
     @contextmanager

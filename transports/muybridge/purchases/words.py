@@ -27,6 +27,7 @@ class Texts:
         """Return *statement* as the database takes it."""
         text = self._texts.get(statement)
         if text is None:
+            # In our statements, a colon only ever begins a value.
             named = _VALUE.sub(lambda found: self._value.format(found[1]), statement)
             text = _WORD.sub(lambda found: self._words[found[1]], named)
             self._texts[statement] = text
@@ -34,5 +35,5 @@ class Texts:
 
 
 def has_rows(statement: str) -> bool:
-    """Whether a statement is one that has rows."""
+    """Whether a statement returns rows. Ours only do so if they begin with SELECT."""
     return statement.lstrip().startswith("SELECT")

@@ -41,7 +41,7 @@ class VirtualClock:
             self._elapsed += seconds
 
     def monotonic(self) -> float:
-        """Return monotonic seconds."""
+        """Return the seconds since the beginning. Each look takes one tick."""
         self.advance(self._tick)
         return self._elapsed
 
@@ -69,7 +69,7 @@ class SkippingClock:
         self._skipped = VirtualClock(wall=0.0)
 
     def monotonic(self) -> float:
-        """Return monotonic seconds."""
+        """Return the machine's monotonic seconds, and those that were skipped."""
         return time.monotonic() + self._skipped.elapsed
 
     def wall(self) -> float:

@@ -131,7 +131,7 @@ class _Scripted:
 
     @property
     def requests(self) -> list[HttpRequest]:
-        """The requests, in order."""
+        """The requests that it was asked to send, in order."""
         return [sent.request for sent in self.sent]
 
     @property

@@ -24,7 +24,9 @@ from typing import Self
 PATIENCE = 10.0
 """Seconds after which an idle script ends."""
 _SENT_KEPT = 64 * 1024
+"""Bytes that a peer remembers of what it has sent."""
 _SHOWN = 160
+"""Bytes of data that a description shows."""
 
 
 class Peer:

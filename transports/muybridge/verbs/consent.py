@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MARK: Final = "muybridge_consent"
 VERSION: Final = 1
 _LARGEST: Final = 1024 * 1024
+"""Most bytes of the file. A larger one counts as damaged."""
 
 
 class Consent(StrEnum):
@@ -99,14 +100,14 @@ def consent_to_use(api_key: str) -> Consent:
     """
     if not has_chosen():
         return Consent.ALWAYS
-    found = stored_consent(api_key)
-    if found is None:
+    consent = stored_consent(api_key)
+    if consent is None:
         raise ConsentRequired(
             f"Consent is stored in {_shown()}, but for another account: not for this API key.",
             NOTHING_SENT,
             "Choose for this one, on a terminal: muybridge consent always|ask|budget",
         )
-    return found
+    return consent
 
 
 def store_consent(api_key: str, consent: Consent) -> None:
@@ -159,10 +160,10 @@ def uncovered(store: Store, amounts: Amounts, tags: Tags) -> str | None:
         if not any(amounts[measure] != 0 for measure in stored.budget.limits):
             continue
         spent = store.spent(stored.label_of(tag), stored.budget)
-        told = stored.budget.exceeded_by(amounts, spent)
-        if told is None:
+        reason = stored.budget.exceeded_by(amounts, spent)
+        if reason is None:
             return None
-        reasons.append(f"{stored.called(tag)}: {told}")
+        reasons.append(f"{stored.called(tag)}: {reason}")
     return "; ".join(reasons) or "none limits such a request"
 
 
@@ -173,8 +174,8 @@ def budgets_for(store: Store, tags: Tags) -> list[tuple[StoredBudget, str]]:
         StoreUnusable: It cannot be read.
     """
     # If the request lacks a key that one needs, the store says so when it records the request.
-    found = ((stored, stored.tag_of(labels_of(tags))) for stored in store.limits())
-    return [(stored, tag) for stored, tag in found if tag is not None]
+    budgets = ((stored, stored.tag_of(labels_of(tags))) for stored in store.limits())
+    return [(stored, tag) for stored, tag in budgets if tag is not None]
 
 
 def _read() -> tuple[str, Mapping[str, Consent]]:

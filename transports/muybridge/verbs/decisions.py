@@ -76,8 +76,8 @@ def unpriced(store: Store) -> tuple[Purchase, ...]:
         StoreUnusable: The store cannot be read.
     """
     sweep(store)
-    found = (one for one in store.purchases() if one.is_spent)
-    return tuple(one for one in found if one.amounts[Measure.COST] is None)
+    purchases = (one for one in store.purchases() if one.is_spent)
+    return tuple(one for one in purchases if one.amounts[Measure.COST] is None)
 
 
 def find(store: Store, key: str) -> Purchase:
@@ -91,7 +91,7 @@ def find(store: Store, key: str) -> Purchase:
     try:
         return store.find(key)
     except LookupError as error:
-        raise CannotDecide(f"{_told(error, store)}. Nothing was changed.") from None
+        raise CannotDecide(f"{_sentence(error, store)}. Nothing was changed.") from None
 
 
 def decision_table(purchases: Sequence[Purchase]) -> str:
@@ -109,17 +109,17 @@ def read_decisions(path: str | os.PathLike[str]) -> tuple[Decision, ...]:
         InvalidInput: Some lines are wrong; all problems are listed.
         OSError: The file cannot be read.
     """
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     problems: list[InputProblem] = []
     for line in read_table(Path(path), COLUMNS, {"key"}):
         try:
             if (decision := _read(line)) is not None:
-                found.append(decision)
+                decisions.append(decision)
         except ValueError as error:
             problems.append(InputProblem(line.where, str(error)))
     if problems:
         raise InvalidInput(DECISIONS, problems, NOTHING_DECIDED)
-    return tuple(found)
+    return tuple(decisions)
 
 
 def read_cost(text: str) -> Decimal:
@@ -177,10 +177,10 @@ def decide(
             )
         except CannotDecide as error:
             wrong = error.reasons
-    told = {n: _told(reason, store) for n, reason in wrong.items()}
+    reasons = {n: _sentence(reason, store) for n, reason in wrong.items()}
     if len(decisions) == 1:
-        raise CannotDecide(f"{told[0]}. Nothing was changed.")
-    problems = (InputProblem(places[n], text) for n, text in sorted(told.items()))
+        raise CannotDecide(f"{reasons[0]}. Nothing was changed.")
+    problems = (InputProblem(places[n], text) for n, text in sorted(reasons.items()))
     raise InvalidInput(DECISIONS, problems, NOTHING_DECIDED)
 
 
@@ -222,7 +222,7 @@ def _check_form(one: Decision) -> None:
         as_task(one.task)
 
 
-def _told(reason: Exception, store: Store) -> str:
+def _sentence(reason: Exception, store: Store) -> str:
     if isinstance(reason, LookupError):
         return f"{reason.args[0]} in {store.place}"
     return str(reason)
@@ -236,20 +236,20 @@ def _read(line: Line) -> Decision | None:
     """
     if line.problem:
         raise ValueError(line.problem)
-    key, said, task, cost = (
+    key, word, task, cost = (
         plain(line.cells.get(name, "").strip()) for name in ("key", "decision", "task", "cost")
     )
-    if not (said or task or cost):
+    if not (word or task or cost):
         return None
     if not key:
         raise ValueError("the key is missing")
-    if task and not said:
+    if task and not word:
         raise ValueError(f"a task is given without a decision: write {Choice.ADOPT}, or remove it")
-    if said and said.lower() not in list(Choice):
-        raise ValueError(f"{said!r} is not one of {', '.join(Choice)}")
+    if word and word.lower() not in list(Choice):
+        raise ValueError(f"{word!r} is not one of {', '.join(Choice)}")
     return Decision(
         key=key,
-        choice=Choice(said.lower()) if said else None,
+        choice=Choice(word.lower()) if word else None,
         task=task or None,
         cost=read_cost(cost) if cost else None,
         where=line.where,

@@ -178,11 +178,14 @@ def _removed(
     store: Store, key: str | None, counted: dict[tuple[str, int], Sums]
 ) -> Iterator[tuple[str, int, Sums]]:
     """Yield what removed purchases have consumed, by tag and day."""
+    # The store keeps what was spent on such a day in all. What the purchases that are still there
+    # do not account for is of removed ones.
     left: dict[int, Sums] = {}
     for (_, day), sums in store.pruned_spent().items():
         left[day] = _less(sums, counted.get((EVERYTHING, day), NOTHING))
     for (tag, day), sums in store.pruned_spent(key).items() if key is not None else ():
         rest = _less(sums, counted.get((tag, day), NOTHING))
+        # What no tag of the key accounts for is left for those without one.
         left[day] = _less(left.get(day, NOTHING), rest)
         if _is_more_than_nothing(rest):
             yield tag, day, rest

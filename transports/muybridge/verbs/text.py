@@ -95,8 +95,8 @@ def save_files(answer: GenerateContentResponse, target: str | None = None) -> It
 
 def calls_in(answer: GenerateContentResponse) -> list[JsonObject]:
     """Return the function calls of *answer*: objects with `name` and `args`."""
-    found = (as_object(part.extra.get(_CALL)) for part in answer.parts)
-    return [call for call in found if call]
+    records = (as_object(part.extra.get(_CALL)) for part in answer.parts)
+    return [call for call in records if call]
 
 
 def others_in(answer: GenerateContentResponse) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from muybridge.batch.items.reading import ItemFields, WrongItem, read_fields, told_all
+from muybridge.batch.items.reading import ItemFields, WrongItem, read_fields, wording_of_all
 from muybridge.verbs.request_files import EMPTY, Verdict, folder_of, items, path_of
 from muybridge_protocol.errors import IgnoredSetting
 from muybridge_protocol.families.family import OwnLinks, no_link
@@ -56,7 +56,7 @@ def _verdict(
     return Verdict(
         place,
         fields.family.name,
-        tuple(told_all(problems, fields.family, folder)) if problems else (),
+        tuple(wording_of_all(problems, fields.family, folder)) if problems else (),
         tuple((notice.field, notice.message) for notice in report.notices),
         None if problems or client is None else _check_media(client, fields),
     )

@@ -117,6 +117,8 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
     """Return the header fields to send for *request*, without the key and a proxy's password."""
     fields = [("Host", origin.authority), *request.headers]
     if "accept-encoding" not in _checked_names(request.headers):
+        # Without this field, the server may choose any coding, also one that nobody here can
+        # decode.
         fields.append(("Accept-Encoding", "identity"))
     if request.body is not None or request.method in _METHODS_WITH_BODY:
         fields.append(("Content-Length", str(len(request.body or b""))))
@@ -124,7 +126,7 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
 
 
 def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Return the head of a request as it is sent."""
+    """Return the head of a request as it is sent. Its fields must have been checked."""
     # An API key refuses to be formatted, but can be joined.
     lines = (f"{method} {target} HTTP/1.1", *map(": ".join, fields), "\r\n")
     return "\r\n".join(lines).encode("latin-1")

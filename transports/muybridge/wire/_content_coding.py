@@ -59,6 +59,8 @@ class Inflation:
         # A full step may leave output behind in the decoder after its last input.
         while data or full:
             if decoder.eof:
+                # A gzip body may consist of several members, one after the other. A deflated one
+                # ends here.
                 if not self._gzip:
                     raise Fault(Reason.MALFORMED, "bytes follow the end of the deflated body")
                 decoder = zlib.decompressobj(_GZIP)

@@ -34,6 +34,8 @@ def proxy_for(scheme: str, host: str, port: int) -> str | None:
     """
     if is_loopback(host):
         return None
+    # The variables alone, and not what macOS or Windows have set. Under CGI, where `HTTP_PROXY` may
+    # be a header of somebody's request, this function leaves it out.
     settings = urllib.request.getproxies_environment()
     proxy = settings.get(scheme) or settings.get("all")
     entries = [entry.strip().lower() for entry in settings.get("no", "").split(",")]

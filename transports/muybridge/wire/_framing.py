@@ -16,6 +16,7 @@ import attrs
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import HttpHead, Reason
 
+# So many digits always fit into 64 bits.
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _BODILESS = (204, 304)
 _LISTED = ("connection", "content-encoding", "content-length", "transfer-encoding")

@@ -85,6 +85,7 @@ class TunnelResponse:
         if not blank_line:
             return False
         status = _STATUS.match(self._head)
+        # In a tunnel the client speaks first (TLS), so nothing can follow the head that opens it.
         if status is None or (status[1].startswith(b"2") and behind):
             raise _fault(Reason.MALFORMED, "answered CONNECT with an invalid head")
         if not status[1].startswith(b"2"):

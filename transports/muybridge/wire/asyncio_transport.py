@@ -65,6 +65,7 @@ class AsyncioStream(SocketStream):
         try:
             loop.add_writer(number, _complete, ready)
         except NotImplementedError:
+            # Windows' proactor cannot say when, so the caller tries again in a moment.
             await shielded(asyncio.sleep(0.01))
             return
         self._writable = ready
@@ -165,7 +166,7 @@ class AsyncioLoop:
         return await unbroken(work, lambda: exchange.sent)
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
-        """Return the addresses of *host*."""
+        """Return the addresses of *host*, looked up in a thread of the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 

@@ -176,6 +176,7 @@ class _LibraryResponse(BaseResponse):
         return self._record
 
     async def _ask(self, exchange: Exchange) -> None:
+        # Removed, so that nothing keeps the key once it has been sent.
         authorization, self._authorization = self._authorization, None
         exchange.remaining()
         opened = self._opened = await self._open(exchange, authorization)

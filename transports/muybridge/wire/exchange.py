@@ -238,6 +238,8 @@ class Exchange:
         self.ended = not data
         if self.phase is Phase.HEAD:
             self.keep(data)
+        # Only a refusal is read again (`refuse_second_response`). As long as the head arrives, it
+        # may still become one.
         is_success = self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004  the class
         if self.request.paid and not is_success and self.phase in (Phase.HEAD, Phase.BODY):
             self.raw += data[: MEBIBYTE - len(self.raw)]

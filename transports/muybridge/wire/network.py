@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from muybridge.wire._proxy import Proxy
 
 _ROUTES_KEPT: Final = 256
+"""Origins whose connections are kept."""
 _METHOD: Final = re.compile(r"[A-Z]+")
 
 
@@ -218,6 +219,8 @@ class Network(Generic[C]):
             self._routes, self._pid = {}, os.getpid()
         route = self._routes.get(place)
         if route is None:
+            # Links may lead to any number of hosts. Beyond the limit, all routes are dropped and
+            # found anew.
             if len(self._routes) >= _ROUTES_KEPT:
                 self.close()
             made: Route[C] = Route(Origin.read(place), self._pool_size)

@@ -47,6 +47,8 @@ class BaseResponse(ABC):
 
     async def _enter(self) -> Self:
         """Send the request, and read the head of the response."""
+        # What the caller was handling has nothing to do with this exchange, although Python will
+        # chain them: the record has to tell the two apart.
         handled, failure = sys.exception(), None
         exchange = self._exchange = self._new_record()
         try:

@@ -79,7 +79,7 @@ class TrioLoop:
         raise AssertionError("nobody cancels this scope")
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
-        """Return the addresses of *host*."""
+        """Return the addresses of *host*, looked up in a thread of trio."""
         return await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> TrioStream:

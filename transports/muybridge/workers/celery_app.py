@@ -166,6 +166,7 @@ def refuse_unreadable(**_: object) -> None:
     def careful_deliver(transport: Any, raw: Any, queue: Any) -> None:
         try:
             message: Any = virtual.Message(raw, channel=transport.channels[0])
+            # What Kombu itself takes from a message, before the check of its task comes to it.
             needed = (
                 hash(message.delivery_tag),
                 message.delivery_info["exchange"],

@@ -18,7 +18,9 @@ from muybridge.batch.shared import is_batch_name
 
 TASK: Final = "muybridge.take_turn"
 MOST_BYTES: Final = 8192
+"""Most bytes of a message's headers, and of its body. Those of a turn have far fewer."""
 LONGEST_ID: Final = 100
+"""Most characters of a message's id, which logs show."""
 LONGEST_DELAY: Final = timedelta(hours=1)
 """Far more than the pause between two turns, because the clocks of machines differ."""
 _JSON: Final = ("application/json", "utf-8")

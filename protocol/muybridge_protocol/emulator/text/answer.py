@@ -39,10 +39,12 @@ CHUNK = 8
 """Word pieces in one piece of a stream."""
 
 _QUOTED = 200
+"""Most characters that an answer quotes of a text."""
 _SHORT = 60
-"""Most characters quoted of a text (above), and of a name or number."""
+"""Most characters that it quotes of a name or a number."""
 
 _MOST_LISTED = 8
+"""Most files or results that an answer names; of the others it says how many there are."""
 
 
 class Ending(Enum):
@@ -79,7 +81,7 @@ class Call:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the call."""
+        """Tokens of the call: of its name, and of its arguments as JSON."""
         return word_pieces.count(f"{self.name}{self.written}")
 
 
@@ -198,7 +200,7 @@ class Answer:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all candidates."""
+        """Tokens of all candidates, without those of the prompt."""
         return sum(candidate.tokens for candidate in self.candidates)
 
     def rounds(self) -> list[list[tuple[int, Chunk]]]:
@@ -216,6 +218,7 @@ class Answer:
             return rounds
         return [
             [(number, attrs.evolve(chunk, last=False)) for number, chunk in chunks]
+            # Rounded up: something arrives before the interruption.
             for chunks in rounds[: -(-len(rounds) // 2)]
         ]
 

@@ -64,7 +64,7 @@ class Chat(TextProtocol):
     """The chat completions protocol."""
 
     def read(self, body: JsonObject) -> Prompt:
-        """Read the *body* of a request."""
+        """Return what the *body* of a request asks for."""
         root = Node(body)
         limits = [root.field(name) for name in _MOST_TOKENS]
         counts = [(node.name, node.count()) for node in limits if node is not None]

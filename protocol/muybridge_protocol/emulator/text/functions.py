@@ -37,10 +37,10 @@ class Function:
         """
         if self.parameters is None:
             return {}
-        made = as_object(make_value(self.parameters))
-        if made is None:
+        record = as_object(make_value(self.parameters))
+        if record is None:
             raise self.parameters.refused("must be the schema of an object")
-        return made
+        return record
 
 
 @attrs.frozen

@@ -25,6 +25,8 @@ _MOST_STEPS: Final = 5_000
 _MOST_ELEMENTS: Final = 1_000
 _LONGEST_TEXT: Final = 10_000
 _LONGEST_NAME: Final = 40
+"""Limits of what is made, whatever a schema demands: elements, characters of a text, and those of a
+field's name that its text repeats."""
 
 _FORMATS: Final[Mapping[str, str]] = {
     "date-time": "2024-01-02T03:04:05Z",
@@ -44,6 +46,7 @@ _TRIED_FOR_PATTERNS: Final = (
     "#aabbcc",
     *(letter * count for count in range(13) for letter in ("a", "A", "0", "1")),
 )
+"""Texts of which one may match a pattern: of formats and codes, and up to 12 letters or digits."""
 
 _ANNOTATIONS: Final = ("title", "description", "default", "examples")
 _NOT_UNDERSTOOD: Final = (
@@ -161,39 +164,40 @@ class _Maker:
         others = schema.get("additionalProperties", True)
         fewest = _count(schema, "minProperties", 0)
         most = _count(schema, "maxProperties", _MOST_ELEMENTS)
-        made: JsonObject = {}
+        record: JsonObject = {}
         for key in as_array(schema.get("required")):
-            made[str(key)] = self.make(properties.get(str(key), others), str(key), inside)
+            record[str(key)] = self.make(properties.get(str(key), others), str(key), inside)
         for key in properties:
-            if key not in made and len(made) < most:
+            if key not in record and len(record) < most:
                 with suppress(InvalidJson):
-                    made[key] = self.make(properties[key], key, inside)
-        for number in range(1, 1 + min(fewest - len(made), _MOST_ELEMENTS)):
-            made[f"key{number}"] = self.make(others, f"key{number}", inside)
+                    record[key] = self.make(properties[key], key, inside)
+        for number in range(1, 1 + min(fewest - len(record), _MOST_ELEMENTS)):
+            record[f"key{number}"] = self.make(others, f"key{number}", inside)
         named = schema.keys() & {"propertyNames", "patternProperties"}
-        if named and made:
+        if named and record:
             raise InvalidJson(f"{name}: the local service does not understand {min(named)}")
-        if not fewest <= len(made) <= most:
+        if not fewest <= len(record) <= most:
             raise InvalidJson(f"{name}: the number of properties cannot be met")
-        return {key: made[key] for key in [*properties, *made] if key in made}
+        return {key: record[key] for key in [*properties, *record] if key in record}
 
     def _list(self, schema: JsonObject, name: str, inside: frozenset[str]) -> list[Any]:
         fewest, most = _count(schema, "minItems", 0), _count(schema, "maxItems", _MOST_ELEMENTS)
         if fewest > min(most, _MOST_ELEMENTS):
             raise InvalidJson(f"{name}: the number of elements cannot be met")
         firsts = as_array(schema.get("prefixItems"))
-        made: list[Any] = []
+        items: list[Any] = []
         try:
             for at in range(min(max(fewest, len(firsts), 1), most)):
                 one = firsts[at] if at < len(firsts) else schema.get("items", True)
-                made.append(self.make(one, name, inside, at))
+                items.append(self.make(one, name, inside, at))
         except InvalidJson:
-            if len(made) < fewest:
+            # Elements that need not be there are left out.
+            if len(items) < fewest:
                 raise
         unique = schema.get("uniqueItems") is True
-        if unique and any(value in made[:at] for at, value in enumerate(made)):
+        if unique and any(value in items[:at] for at, value in enumerate(items)):
             raise InvalidJson(f"{name}: there are too few different elements")
-        return made
+        return items
 
 
 def _read(given: object, name: str) -> JsonObject:

@@ -66,7 +66,7 @@ class Messages(TextProtocol):
     """The messages protocol."""
 
     def read(self, body: JsonObject) -> Prompt:
-        """Read the *body* of a request."""
+        """Return what the *body* of a request asks for."""
         root = Node(body)
         most_tokens = root.required(_MOST_TOKENS).count()
         system = root.field("system")
@@ -101,6 +101,7 @@ class Messages(TextProtocol):
         ]
         blocks = _streamed_blocks(answer)
         for index, (block, deltas) in enumerate(blocks):
+            # A stream that breaks off does so within its last block.
             ended = answer.interruption is None or index < len(blocks) - 1
             events += _block_events(index, block, deltas, ended=ended)
         if not blocks:

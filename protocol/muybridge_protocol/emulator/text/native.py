@@ -96,11 +96,11 @@ class Native(TextProtocol):
         return EVENT_STREAM if self.events else JSON_TYPE
 
     def model(self, body: JsonObject) -> str:  # noqa: ARG002  it is in the path
-        """Return the model in the path."""
+        """Return the model, which this protocol names in the path."""
         return self.name
 
     def read(self, body: JsonObject) -> Prompt:
-        """Read the *body* of a request."""
+        """Return what the *body* of a request asks for."""
         root = Node(body)
         config = root.field("generationConfig", "generation_config")
         settings: list[tuple[str, float]] = []

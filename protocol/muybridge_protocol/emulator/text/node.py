@@ -29,7 +29,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The name of its field."""
+        """The name of its field; for an item of an array, with its index."""
         return self.path.rpartition(".")[2]
 
     def field(self, *names: str) -> Node | None:
@@ -199,6 +199,7 @@ class Node:
         """
         data = decode_base64(text)
         letters = text.rstrip("=")
+        # Padding may be left out, but not be wrong.
         if data is None or len(text) - len(letters) not in (0, -len(letters) % 4):
             raise self.refused("must be base64")
         return data

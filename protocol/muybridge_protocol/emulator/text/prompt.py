@@ -103,7 +103,7 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """Its texts, joined."""
+        """Its texts, each on lines of its own, or ""."""
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     @property
@@ -156,8 +156,8 @@ class Prompt:
         A text beside results is no new question.
         """
         turns = enumerate(self.turns)
-        asked = [at for at, turn in turns if turn.role == USER and not turn.results]
-        later = self.turns[asked[-1] :] if asked else self.turns
+        questions = [at for at, turn in turns if turn.role == USER and not turn.results]
+        later = self.turns[questions[-1] :] if questions else self.turns
         return tuple(part.name for turn in later for part in turn.parts if isinstance(part, Called))
 
     @property

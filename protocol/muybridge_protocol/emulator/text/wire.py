@@ -47,7 +47,7 @@ class TextProtocol(ABC):
 
     @abstractmethod
     def read(self, body: JsonObject) -> Prompt:
-        """Read the *body* of a request.
+        """Return what the *body* of a request asks for.
 
         Raises:
             Refused: It is not valid.

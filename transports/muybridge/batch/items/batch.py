@@ -57,8 +57,8 @@ _LONGEST_NUMBER: Final = 19
 """Digits of a number that no item has."""
 _OUTLINE: Final = "SELECT item.number, item.stage, item.path, item.size"
 _OUTLINES: Final = (
-    f"{_OUTLINE}, item.reason, bought.token, bought.candidate, length(bought.reply), item.began, "
-    "item.ended, item.result FROM muybridge_item AS item "
+    f"{_OUTLINE}, item.reason, bought.token, bought.candidate, length(bought.response), "
+    "item.began, item.ended, item.result FROM muybridge_item AS item "
     "LEFT JOIN muybridge_purchases AS bought ON bought.key = item.purchase "
     "WHERE item.batch = :batch AND item.number > :last ORDER BY item.number LIMIT :most"
 )
@@ -102,12 +102,12 @@ class Batch:
         """
         column = "name" if isinstance(name, str) else "number"
         with store.reading() as rows:
-            found = [] if rows is None else rows.run(
+            matches = [] if rows is None else rows.run(
                 "SELECT number, name, service, place FROM muybridge_batch "
                 f"WHERE {column} = :value", value=name,
             )  # fmt: skip
-        for number, told, service, place in found:
-            return cls(store, int(number), str(told), str(service), place)
+        for number, its_name, service, place in matches:
+            return cls(store, int(number), str(its_name), str(service), place)
         return None
 
     @classmethod
@@ -118,8 +118,8 @@ class Batch:
             StoreUnusable: The store cannot be read.
         """
         with store.reading() as rows:
-            found = [] if rows is None else rows.run("SELECT number FROM muybridge_batch LIMIT 2")
-        return cls.find(store, int(found[0][0])) if len(found) == 1 else None
+            batches = [] if rows is None else rows.run("SELECT number FROM muybridge_batch LIMIT 2")
+        return cls.find(store, int(batches[0][0])) if len(batches) == 1 else None
 
     @classmethod
     def begin(
@@ -138,10 +138,10 @@ class Batch:
         """
         mine = random_number()
         number = store.begin_batch(name, items, service=service, place=place, number=mine)
-        begun = cls.find(store, number)
-        if begun is None:
+        batch = cls.find(store, number)
+        if batch is None:
             raise StoreUnusable(f"{store.place} was replaced while a batch was begun.")
-        return attrs.evolve(begun, is_new=number == mine)
+        return attrs.evolve(batch, is_new=number == mine)
 
     @repeating
     def forget(self) -> None:
@@ -205,8 +205,8 @@ class Batch:
         wanted = _OUTLINES if stage is None else _OUTLINES_IN_STAGE
         values = {} if stage is None else {"stage": stage.value}
         while page := self._rows(wanted, last=last, most=_PAGE, **values):
-            for number, told, path, size, *facts in page:
-                yield Outline(number, Stage(told), path, size, repr(facts) if facts else "")
+            for number, its_stage, path, size, *facts in page:
+                yield Outline(number, Stage(its_stage), path, size, repr(facts) if facts else "")
             last = page[-1][0]
 
     def items(self) -> Iterator[Item]:
@@ -222,10 +222,10 @@ class Batch:
         Raises:
             LookupError: There is none.
         """
-        found = self._entries("AND item.number = :number", number=number)
-        if not found:
+        entries = self._entries("AND item.number = :number", number=number)
+        if not entries:
             raise LookupError(f"there is no item {number}")
-        return found[0]
+        return entries[0]
 
     def item(self, number: int) -> Item:
         """Return the item *number* as it is kept.
@@ -233,26 +233,28 @@ class Batch:
         Raises:
             LookupError: There is none.
         """
-        found = self.store.items(self.number, after=number - 1, most=1)
-        if not found or found[0].number != number:
+        items = self.store.items(self.number, after=number - 1, most=1)
+        if not items or items[0].number != number:
             raise LookupError(f"there is no item {number}")
-        return found[0]
+        return items[0]
 
     def called(self, item: str) -> list[Entry]:
         """Return the items with this name, or else the one with this number."""
+        # A name comes first: an item may be called by the number of another one.
         if item and (
-            found := self._entries("AND item.name = :item ORDER BY item.number", item=item)
+            entries := self._entries("AND item.name = :item ORDER BY item.number", item=item)
         ):
-            return found
+            return entries
         is_number = item.isascii() and item.isdigit() and len(item) < _LONGEST_NUMBER
+        # A number is written in one way, so that 007 is none.
         if not is_number or str(int(item)) != item:
             return []
         return self._entries("AND item.number = :number", number=int(item))
 
     def counts(self) -> dict[Stage, int]:
         """Return how many items are in each stage, without empty ones."""
-        found = self.store.counts(self.number)
-        return {stage: found[stage] for stage in Stage if stage in found}
+        counts = self.store.counts(self.number)
+        return {stage: counts[stage] for stage in Stage if stage in counts}
 
     def is_recorded(self, path: str, *, besides: int) -> bool:
         """Whether a file *path* is recorded for an item other than *besides*."""
@@ -264,10 +266,10 @@ class Batch:
 
     def owners(self) -> list[str]:
         """Return who owns items of the batch, alive or dead."""
-        found = self._rows(
+        owners = self._rows(
             "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL AND batch = :batch"
         )
-        return [str(owner) for (owner,) in found]
+        return [str(owner) for (owner,) in owners]
 
     def strays(self) -> list[Purchase]:
         """Return the purchases that were paid for, and whose task no item has."""
@@ -275,11 +277,11 @@ class Batch:
 
     def purchases(self, number: int) -> list[Purchase]:
         """Return everything that was bought for an item, in order."""
-        found = self._rows(
+        matches = self._rows(
             f"{SELECT} WHERE batch = :batch AND number = :number ORDER BY armed_at, key",
             number=number,
         )
-        return [*map(read, found)]
+        return [*map(read, matches)]
 
     def tags_of(self, entry: Entry) -> Tags | None:
         """Return the tags of the purchase of an item, or None if the store has none for it."""
@@ -294,6 +296,7 @@ class Batch:
         """Whether a request may have been sent for an item."""
         if {*self.counts()} - {Stage.QUEUED}:
             return True
+        # An item that was released is queued again, and what was bought for it is still there.
         return bool(self._rows("SELECT 1 FROM muybridge_purchases WHERE batch = :batch LIMIT 1"))
 
     @property
@@ -361,12 +364,12 @@ class Batch:
         """
         with self.store.transaction() as turn:
             last = 0
-            while found := turn.rows.run(
+            while matches := turn.rows.run(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND stage = 'queued' AND owner IS NULL "
                 "AND amounts IS NULL AND number > :last ORDER BY number LIMIT :most {for_update}",
                 batch=self.number, last=last, most=_PAGE,
             ):  # fmt: skip
-                items = [*map(read_item, found)]
+                items = [*map(read_item, matches)]
                 update_items(turn.rows, {
                     (one.batch, one.number): attrs.evolve(
                         one, amounts=written_amounts(amounts(one))
@@ -420,26 +423,27 @@ class Batch:
             StoreUnusable: The store cannot be used.
         """
         skipped = set(besides)
-        found = self._free((Stage.COMPLETED, Stage.SUBMITTED), most, 0, skipped)
-        creating = min(creates, most - len(found))
+        unfinished = self._free((Stage.COMPLETED, Stage.SUBMITTED), most, 0, skipped)
+        creating = min(creates, most - len(unfinished))
         queued = self._free((Stage.QUEUED,), creating, after, skipped) if creating > 0 else []
-        return [*self._claim(found), *self._claim_to_create(queued)]
+        return [*self._claim(unfinished), *self._claim_to_create(queued)]
 
     def _free(
         self, stages: Iterable[Stage], most: int, after: int, skipped: set[int]
     ) -> list[Item]:
-        taken: list[Item] = []
+        items: list[Item] = []
         for stage in stages:
             # The queue can be very long; this is the order of its index.
             order = "number" if stage is Stage.QUEUED else "expires IS NULL, expires, number"
             rows = self._rows(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND stage = :stage AND owner IS NULL "
                 f"AND number > :after ORDER BY {order} LIMIT :most",
+                # Those to be skipped may be the first ones.
                 stage=stage.value, after=after, most=most + len(skipped),
             )  # fmt: skip
             free = [item for item in map(read_item, rows) if item.number not in skipped]
-            taken += free[: most - len(taken)]
-        return taken
+            items += free[: most - len(items)]
+        return items
 
     def _claim_to_create(self, items: list[Item]) -> list[tuple[Item, Purchase | None]]:
         if self.store.database.leases:
@@ -454,26 +458,28 @@ class Batch:
         owner = self.owner
         values = {f"number{n}": item.number for n, item in enumerate(items)}
         with self.store.transaction() as turn:
-            found = turn.rows.run(
+            matches = turn.rows.run(
                 f"{SELECT_ITEMS} WHERE batch = :batch AND owner IS NULL "
                 f"AND number IN (:{', :'.join(values)}) ORDER BY number {{skip_locked}}",
                 batch=self.number, **values,
             )  # fmt: skip
             stages = {item.number: item.stage for item in items}
-            taken = {
+            claims = {
                 item.number: attrs.evolve(
                     item,
                     owner=owner,
                     stage=Stage.CLAIMED if item.stage is Stage.QUEUED else item.stage,
                 )
-                for item in map(read_item, found)
+                for item in map(read_item, matches)
+                # Another process may have taken it meanwhile, done something for it, and let go of
+                # it.
                 if item.stage is stages[item.number]
             }
-            update_items(turn.rows, {(it.batch, it.number): it for it in taken.values()})
+            update_items(turn.rows, {(it.batch, it.number): it for it in claims.values()})
             turn.check_alive(owner, leases=self.store.database.leases)
-            keys = {item.purchase for item in taken.values() if item.purchase is not None}
+            keys = {item.purchase for item in claims.values() if item.purchase is not None}
             bought = find_all(turn.rows, keys)
-        mine = (taken[item.number] for item in items if item.number in taken)
+        mine = (claims[item.number] for item in items if item.number in claims)
         return [(item, bought.get(str(item.purchase))) for item in mine]
 
     def move(self, item: Item, after: Stage, **facts: Any) -> Item:
@@ -508,10 +514,10 @@ class Batch:
         return [self.entry(number) for number in sorted(self._ambiguous() - before)]
 
     def _ambiguous(self) -> set[int]:
-        found = self._rows(
+        numbers = self._rows(
             "SELECT number FROM muybridge_item WHERE batch = :batch AND stage = 'ambiguous'"
         )
-        return {int(number) for (number,) in found}
+        return {int(number) for (number,) in numbers}
 
     # The request rate
 

@@ -215,9 +215,9 @@ def _read(path: Path) -> Iterator[Decision | InputProblem]:
 
 def _decision(row: dict[str, str], where: str) -> Decision | InputProblem | None:
     """Return the decision of a line, what is wrong with it, or None if it has none."""
-    item, said = row.get("item", "").strip(), row.get("decision", "").strip()
+    item, word = row.get("item", "").strip(), row.get("decision", "").strip()
     task = plain(row.get("task", "").strip())
-    if not said:
+    if not word:
         if not task:
             return None
         problem = f"task {task} is given without a decision: write {Choice.ADOPT}, or remove it"
@@ -225,9 +225,9 @@ def _decision(row: dict[str, str], where: str) -> Decision | InputProblem | None
     if not item:
         return InputProblem(where, "the item is missing")
     try:
-        choice = Choice(said.lower())
+        choice = Choice(word.lower())
     except ValueError:
-        return InputProblem(where, f"{said!r} is not one of {', '.join(Choice)}")
+        return InputProblem(where, f"{word!r} is not one of {', '.join(Choice)}")
     is_number = item.isascii() and item.isdigit() and len(item) < 19  # noqa: PLR2004  of 64 bits
     return Decision(
         item=int(item) if is_number else item,

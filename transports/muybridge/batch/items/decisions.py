@@ -63,6 +63,7 @@ class ItemDecision:
             )
         if self.concerns_item and entry.owner is None:
             return
+        # A person who has named a task may correct that as long as it has not ended.
         corrects = entry.state is Stage.SUBMITTED and entry.decided_at is not None
         if entry.state is Stage.JOINED:
             raise CannotDecide(
@@ -157,17 +158,17 @@ def retry(out: Place, *items: int | str) -> tuple[Entry, ...]:
     with opened_to_decide(out) as batch:
         named = [find(batch, item) for item in items] or batch.entries(Stage.REFUSED)
         # An item may be given twice, by its name and by its number.
-        found = [*{entry.number: entry for entry in named}.values()]
-        for entry in found:
+        entries = [*{entry.number: entry for entry in named}.values()]
+        for entry in entries:
             if entry.state is not Stage.REFUSED:
                 raise CannotDecide(f"{entry.label} is {entry.state}, and not refused")
-        moves = [(batch.item(entry.number), Stage.QUEUED) for entry in found]
+        moves = [(batch.item(entry.number), Stage.QUEUED) for entry in entries]
         try:
             batch.store.decide_all([], moves=moves)
         except CannotDecide as error:
-            now = batch.entry(found[min(error.reasons)].number)
+            now = batch.entry(entries[min(error.reasons)].number)
             raise CannotDecide(f"{now.label} is {now.state} by now, and not refused") from None
-        return tuple(batch.entry(entry.number) for entry in found)
+        return tuple(batch.entry(entry.number) for entry in entries)
 
 
 def decide_items(
@@ -197,6 +198,7 @@ def decide_items(
             one.check(not_charged=not_charged, i_may_pay_twice=i_may_pay_twice)
         except CannotDecide as error:
             wrong[n] = error
+    # All or none: the others are only checked then, to report all problems at once.
     only_checked |= bool(wrong)
     rest = [n for n in range(len(decisions)) if n not in wrong]
     of_items = [n for n in rest if decisions[n].concerns_item]
@@ -211,6 +213,7 @@ def decide_items(
             only_checked=only_checked,
         )
     except CannotDecide as error:
+        # The order in which the store was given them.
         places = [*of_purchases, *of_items]
         for n, reason in error.reasons.items():
             wrong[places[n]] = reason
@@ -233,8 +236,7 @@ def find(batch: Batch, item: int | str) -> Entry:
         case []:
             raise CannotDecide(f"there is no item {str(item)!r} in the batch")
         case several:
-            said = f"{len(several)} items are called {str(item)!r}; give the number"
-            raise CannotDecide(said)
+            raise CannotDecide(f"{len(several)} items are called {str(item)!r}; give the number")
 
 
 @contextmanager

@@ -17,18 +17,18 @@ from muybridge_protocol.records.tasks import Result, Task, read_result
 _OF_PURCHASE: Final = {
     "token": "token",
     "candidate": "candidate",
-    "reply_status": "reply_status",
-    "reply": "reply",
+    "response_status": "response_status",
+    "response": "response",
     "bought": "state",
     "decided_at": "decided_at",
 }
 """What an entry has of its purchase, and what it is called there."""
-_TOLD: Final = (
+_COLUMNS: Final = (
     *(f"item.{name} AS {name}" for name in OF_ITEM),
     *(f"bought.{column} AS bought_{column}" for column in _OF_PURCHASE.values()),
 )
 SELECT_ENTRIES: Final = (
-    f"SELECT {', '.join(_TOLD)} FROM muybridge_item AS item "
+    f"SELECT {', '.join(_COLUMNS)} FROM muybridge_item AS item "
     "LEFT JOIN muybridge_purchases AS bought ON bought.key = item.purchase"
 )
 
@@ -48,8 +48,8 @@ class Entry:
         purchase: The key of its last purchase, or of the one that it has joined; or None.
         bought: The state of that purchase, or None.
         decided_at: When a person decided about that purchase, Unix seconds, or None.
-        reply_status: The status of an ambiguous response, or None.
-        reply: What arrived of its body, or None.
+        response_status: The status of an ambiguous response, or None.
+        response: What arrived of its body, or None.
         token: The task's token, once its id is known.
         candidate: What looks like an id in an ambiguous response, or the id that a person gave; or
             None.
@@ -77,8 +77,8 @@ class Entry:
         default=None, converter=attrs.converters.optional(State)
     )  # fmt: skip
     decided_at: float | None = None
-    reply_status: int | None = None
-    reply: bytes | None = attrs.field(
+    response_status: int | None = None
+    response: bytes | None = attrs.field(
         default=None, repr=False, converter=attrs.converters.optional(bytes)
     )
     token: str | None = None
@@ -123,7 +123,7 @@ class Entry:
     def possible_id(self) -> str | None:
         """What looks like its task's id: its candidate, or what an ambiguous response names."""
         if self.candidate is None and self.state is Stage.AMBIGUOUS:
-            return find_id(self.reply or b"")
+            return find_id(self.response or b"")
         return self.candidate
 
     @property

@@ -38,6 +38,7 @@ PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing to a store of its own."""
 _RECORD: Final = "batch.json"
 _LONGEST_NAME: Final = 190
+"""Most characters of a folder's name that becomes its batch's: a number may be added."""
 _ADVICE: Final = "Nothing was sent. Make the file readable, then run again."
 _GONE: Final = (
     "{place} lacks the batch in {folder}: it was removed, or replaced by another store or an "
@@ -100,6 +101,7 @@ class Record:
                     file.flush()
                     os.fsync(file.fileno())
                 try:
+                    # A link fails where a rename would replace the record of whoever was faster.
                     os.link(new, path)
                 except FileExistsError:
                     return False
@@ -155,11 +157,11 @@ def find_in_folder(
     with ExitStack() as stack:
         if store is not given:
             stack.enter_context(store)
-        found = Batch.find(store, record.batch)
-        if found is None:
+        batch = Batch.find(store, record.batch)
+        if batch is None:
             raise StoreUnusable(_GONE.format(place=store.place, folder=folder), lacks="past")
         stack.pop_all()  # the batch closes it
-    return found
+    return batch
 
 
 def find_batch(folder: Path, given: Store | None = None) -> Batch:
@@ -169,10 +171,10 @@ def find_batch(folder: Path, given: Store | None = None) -> Batch:
         LocalError: It is in another store than the given one.
         StoreUnusable: There is none, or its store cannot be read or lacks it.
     """
-    found = find_in_folder(folder, given)
-    if found is None:
+    batch = find_in_folder(folder, given)
+    if batch is None:
         raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
-    return found
+    return batch
 
 
 def begin_in_folder(
@@ -205,11 +207,13 @@ def begin_in_folder(
     begun = _begun(folder, given, items, service, is_own=place is None)
     if Record(place, begun.number, begun.name).write(folder):
         return begun
+    # Another process has begun the batch of this folder at the same moment. In a shared store, ours
+    # has another name and would stay there for ever.
     if begun.is_new and place is not None:
         begun.forget()
-    found = find_in_folder(folder, None if place is None else given, patience=patience)
-    assert found is not None  # noqa: S101  there is a record
-    return found
+    batch = find_in_folder(folder, None if place is None else given, patience=patience)
+    assert batch is not None  # noqa: S101  there is a record
+    return batch
 
 
 def _begun(

@@ -127,8 +127,8 @@ def preview(
             check_same_items(batch, items)
         unsent = _unsent(batch, items, folder, local=local)
         chosen = islice(unsent, limit)
-        found: Counter[str] = Counter()
-        sent = _first_of_each(chosen, found) if dedupe else chosen
+        occurrences: Counter[str] = Counter()
+        sent = _first_of_each(chosen, occurrences) if dedupe else chosen
         estimates = (_estimate(*one, prices) for one in sent)
         totals = Totals.of(estimates, None if prices is None else prices.currency)
         return Preview(
@@ -137,7 +137,7 @@ def preview(
             sends=totals.total.requests,
             left=sum(1 for _ in unsent),
             totals=totals,
-            joins=found.total() - len(found),
+            joins=occurrences.total() - len(occurrences),
             budgets=() if local else tuple(_budgets(totals, budget, store)),
         )
 
@@ -177,7 +177,7 @@ def _unsent(
 
 
 def _first_of_each(
-    requests: Iterator[tuple[str, Mapping[str, Any]]], found: Counter[str]
+    requests: Iterator[tuple[str, Mapping[str, Any]]], occurrences: Counter[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the first of all requests that are identical, and count them all in *found*."""
     from muybridge.purchases.once import name_of_identical
@@ -186,8 +186,8 @@ def _first_of_each(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were shown when the item was checked
             name, _ = name_of_identical(parse(find_family(family), body, keep_unknown=True))
-        found[name] += 1
-        if found[name] == 1:
+        occurrences[name] += 1
+        if occurrences[name] == 1:
             yield family, body
 
 

@@ -181,7 +181,9 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
                     raise value
                 name, request, body = _checked(value, folder, own)
             except WrongItem as wrong:
-                problems += [InputProblem(where, said, field) for field, said in wrong.problems]
+                problems += [
+                    InputProblem(where, message, field) for field, message in wrong.problems
+                ]
                 continue
             count += 1
             stem = stems.add(name, count)
@@ -211,10 +213,11 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         kind = "it is a binary file, and " if _is_binary(path) else ""
-        said = f"{kind}its name does not end with one of {', '.join(readers)}"
-        yield str(path), WrongItem(("", said))
+        message = f"{kind}its name does not end with one of {', '.join(readers)}"
+        yield str(path), WrongItem(("", message))
         return
     encoding = encoding_of_file(path)
+    # Looked for first: a decoder reads ahead, so that its error would not say which line it is.
     line = _not_utf8(path) if encoding == UTF_8 else None
     if line is not None:
         yield f"line {line}", WrongItem(("", "it is not UTF-8; save the file as UTF-8"))
@@ -279,6 +282,7 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
             return
         start = rows.line_num + 1
         for row in rows:
+            # A row may take several lines, and is called by its first one.
             where, start = f"line {start}", rows.line_num + 1
             if not any(cell.strip() for cell in row):
                 continue
@@ -288,6 +292,7 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
                     WrongItem(("", f"it has {len(row)} cells, and line 1 has {len(names)}")),
                 )
                 continue
+            # An empty cell stands for a field that is not given.
             cells = {name: cell for name, cell in zip(names, row, strict=False) if cell != ""}
             yield where, _typed(cells)
     except csv.Error as error:
@@ -326,7 +331,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
 def _json_cell(name: str, cell: str) -> object:
     value = parsed(cell)
     if isinstance(value, WrongItem):
-        return WrongItem(*((name, said) for _, said in value.problems))
+        return WrongItem(*((name, message) for _, message in value.problems))
     return value
 
 
@@ -391,7 +396,7 @@ def _checked(
     body = request.to_body()
     problems = request.family.out_of_reach(body, own)
     if problems:
-        raise WrongItem(*told_all(problems, request.family, folder))
+        raise WrongItem(*wording_of_all(problems, request.family, folder))
     return name, request, body
 
 
@@ -402,7 +407,7 @@ def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:
     try:
         return fields.name, parse(fields.family, fields.body, extra=fields.extra)
     except InvalidRequest as error:
-        raise WrongItem(*told_all(error.problems, fields.family, folder)) from None
+        raise WrongItem(*wording_of_all(error.problems, fields.family, folder)) from None
 
 
 def read_fields(item: object, folder: Path | None = None) -> ItemFields:
@@ -438,7 +443,7 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "family" not in item:
         close = _closest("family", item)
         yield "family", f"is required; rename {close} to family" if close else "is required"
-    for name, kind, said in (
+    for name, kind, wanted in (
         ("family", str, "a string"),
         ("name", str, "a string"),
         ("unlisted_model", str, "a string"),
@@ -447,7 +452,7 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("body", Mapping, "a JSON object"),
     ):
         if name in item and not isinstance(item[name], kind):
-            yield name, f"{shown(item[name])} is not {said}"
+            yield name, f"{shown(item[name])} is not {wanted}"
     name = item.get("name", "")
     if isinstance(name, str) and (len(name) > _LONGEST_NAME or not name.isprintable()):
         yield "name", f"use at most {_LONGEST_NAME} characters that can be printed"
@@ -467,7 +472,7 @@ def _body(family: Family, item: Mapping[str, Any]) -> Mapping[str, object]:
     given = {name: value for name, value in given.items() if "body" in item or name not in _OWN}
     body, doubled = by_wire(family, given)
     if doubled:
-        raise WrongItem(*map(told, doubled))
+        raise WrongItem(*map(wording_of, doubled))
     if "unlisted_model" in item:
         if "model" in body:
             raise WrongItem(("model", "is given beside unlisted_model; give only one"))
@@ -494,7 +499,7 @@ def _forms(folder: Path | None) -> FileForms:
     return IN_FIELDS if folder is None else IN_ITEMS
 
 
-def told_all(
+def wording_of_all(
     problems: Iterable[Problem], family: Family, folder: Path | None
 ) -> Iterator[tuple[str, str]]:
     """Return the fields of *problems*, and what to do about them in an item.
@@ -504,10 +509,10 @@ def told_all(
         family: The family of its request.
         folder: Where the file with the item is, or None if it comes from Python code.
     """
-    return map(told, with_loading(problems, family, _forms(folder)))
+    return map(wording_of, with_loading(problems, family, _forms(folder)))
 
 
-def told(problem: Problem) -> tuple[str, str]:
+def wording_of(problem: Problem) -> tuple[str, str]:
     """Return the field of *problem*, and what to do about it in an item."""
     own = _closest(problem.field, _OWN) if problem.rule == "unknown_field" else None
     if own is not None:
@@ -548,17 +553,18 @@ def _with_files(
             return local_media(value)
         named = isinstance(value, str) and value.startswith("@")
         name = str(value)[1:]
+        # A URL is no path below the folder: as it is, `load_media` says what to do about it.
         return (name if "://" in name else folder / name) if named else None
 
     allow_inline = item.get("allow_inline") is True
     forms = _forms(folder)
-    found, wrong = with_files(family, body, file_in, forms, allow_inline=allow_inline)
+    fields, wrong = with_files(family, body, file_in, forms, allow_inline=allow_inline)
     if wrong:
         blamed = {problem.field for problem in wrong}
-        others = family.check(found, extra=item.get("extra"), own=any_link).problems
+        others = family.check(fields, extra=item.get("extra"), own=any_link).problems
         wrong += [problem for problem in others if problem.field not in blamed]
-        raise WrongItem(*told_all(wrong, family, folder))
-    return found
+        raise WrongItem(*wording_of_all(wrong, family, folder))
+    return fields
 
 
 class _Texts:
@@ -580,6 +586,7 @@ class _Texts:
         slot = self._slot_of(mark)
         self._count += not self._marks[slot]
         self._marks[slot] = mark
+        # At most half of the slots are used, so that a search ends soon.
         if 2 * self._count > len(self._marks):
             before, self._marks = self._marks, array("Q", bytes(16 * len(self._marks)))
             for kept in filter(None, before):
@@ -614,6 +621,7 @@ class _Stems:
         """Return a name for the file of item *number*, the next one, that no other item has."""
         wanted = safe_stem(name) if name else f"{number:04}"
         stem = wanted
+        # Not from 2 on: a million items of one name would each try all numbers before them.
         counter = number
         while self._has(stem.casefold()):
             stem = f"{wanted}-{counter}"
@@ -627,6 +635,7 @@ class _Stems:
     def _has(self, stem: str) -> bool:
         if stem in self._named:
             return True
+        # Only such a name can be the number of an item.
         if not (stem.isascii() and stem.isdigit() and len(stem) < 19):  # noqa: PLR2004  of 64 bits
             return False
         number = int(stem)

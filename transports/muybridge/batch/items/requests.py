@@ -40,10 +40,10 @@ def amounts_of_item(item: Written, prices: PriceList | None) -> Amounts:
 
 def unknown_amounts(budget: Budget, amounts: Amounts) -> list[tuple[Measure, str]]:
     """Return what *budget* limits of which nobody knows how much a request needs, and why not."""
-    found: list[tuple[Measure, str]] = []
+    reasons: list[tuple[Measure, str]] = []
     for one in budget.limits:
         if amounts[one] is None:
             theirs = "cost is" if one is Measure.COST else f"{one} are"
             unknown = f"{budget.named(one)} cannot be checked, because its {theirs} unknown"
-            found.append((one, f"{unknown}. {KNOWN_BY.get(one, 'Leave that limit out')}"))
-    return found
+            reasons.append((one, f"{unknown}. {KNOWN_BY.get(one, 'Leave that limit out')}"))
+    return reasons

@@ -63,18 +63,19 @@ def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
         InvalidInput: They do not.
     """
     known = given = 0
-    found = iter(items)
+    iterator = iter(items)
     for entry in batch.entries():
         known += 1
-        item = next(found, None)
+        item = next(iterator, None)
+        # Read on all the same: the message says how many items there are.
         if item is None:
             continue
         given += 1
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch {batch.name}, which has been begun"
-            said = f"{problem}; {_INSTEAD}"
-            raise InvalidInput(THE_BATCH, [InputProblem(f"item {entry.number}", said)])
+            message = f"{problem}; {_INSTEAD}"
+            raise InvalidInput(THE_BATCH, [InputProblem(f"item {entry.number}", message)])
     if given < known:
         problem = f"{batch.name} has {known} items (got {given})"
         said = f"{problem}; {_INSTEAD}"

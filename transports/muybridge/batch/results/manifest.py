@@ -166,7 +166,7 @@ def _check_replaceable(file: Path, beginning: bytes) -> None:
     if not os.path.lexists(file):
         return
     if file.is_file() and not file.is_symlink():
-        with file.open("rb") as found:
-            if found.read(len(beginning)) in (beginning, b""):
+        with file.open("rb") as stream:
+            if stream.read(len(beginning)) in (beginning, b""):
                 return
     raise FileExistsError(errno.EEXIST, "another file has this name; name one", str(file))

@@ -61,8 +61,8 @@ def is_back(item: Entry | Outline, folder: Path) -> bool:
     if item.state is not Stage.COMPLETED or item.path is None:
         return False
     with ignoring_errors(OSError):
-        found = (folder / item.path).stat()
-        if stat.S_ISREG(found.st_mode) and found.st_size == item.size:
+        status = (folder / item.path).stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size == item.size:
             return True
     return False
 
@@ -78,19 +78,20 @@ def follow_files(batch: Batch, folder: Path) -> list[Entry]:
     if not numbers and not back:
         return []
     entries = [batch.entry(number) for number in numbers]
-    gone = [entry for entry in entries if entry.owner is None and lacks_file(entry, folder)]
-    for entry in gone:
+    missing = [entry for entry in entries if entry.owner is None and lacks_file(entry, folder)]
+    for entry in missing:
         with suppress(Lost):  # another run has just noticed it
             batch.move(batch.item(entry.number), Stage.COMPLETED, reason=_reason(entry))
     names = {entry.path for entry in back}
     downloaded = batch.outlines(Stage.DOWNLOADED) if back else ()
-    taken = {one.path for one in downloaded if one.path in names}
+    paths = {one.path for one in downloaded if one.path in names}
     for entry in back:
-        if batch.entry(entry.number) == entry and entry.path not in taken:
-            taken.add(entry.path)
+        # Checksums take long: another run may have done something for it meanwhile.
+        if batch.entry(entry.number) == entry and entry.path not in paths:
+            paths.add(entry.path)
             with suppress(Lost):
                 batch.move(batch.item(entry.number), Stage.DOWNLOADED, reason=None)
-    return [as_found(entry, folder) for entry in gone]
+    return [as_found(entry, folder) for entry in missing]
 
 
 def _missing(items: Items, folder: Path) -> Iterator[int]:

@@ -87,8 +87,8 @@ def closing_report(out: str | os.PathLike[str], *, store: Store | None = None) -
         sheet: Path | None = None
         with ignoring_errors(OSError):
             sheet = contact_sheet.write_sheet(folder, batch, made_from)
-        found = sum((section.counts for section in made_from), Counter[Stage]())
-        counts = {stage: found[stage] for stage in Stage if found[stage]}
+        totals = sum((section.counts for section in made_from), Counter[Stage]())
+        counts = {stage: totals[stage] for stage in Stage if totals[stage]}
         missing = sum(section.missing for section in made_from)
         return _report(batch, folder, store, counts, missing, sheet)
 

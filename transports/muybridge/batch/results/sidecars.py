@@ -63,7 +63,7 @@ def _write_missing(
     batch: Batch, entries: list[Entry], folder: Path
 ) -> list[tuple[Entry, SidecarFailed]]:
     """Write the sidecars of downloaded items that have none, and return what failed."""
-    failed: list[tuple[Entry, SidecarFailed]] = []
+    failures: list[tuple[Entry, SidecarFailed]] = []
     for entry in entries:
         if entry.state is not Stage.DOWNLOADED or entry.path is None or entry.sha256 is None:
             continue
@@ -72,5 +72,5 @@ def _write_missing(
             continue
         failure = write_sidecar_of(batch, entry, folder)
         if failure is not None:
-            failed.append((entry, failure))
-    return failed
+            failures.append((entry, failure))
+    return failures

@@ -7,7 +7,7 @@ import attrs
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.requests import request_of
 from muybridge.batch.running.recovery import unreadable
-from muybridge.batch.running.side_files import UNFINISHED, KeptReply, Runner
+from muybridge.batch.running.side_files import UNFINISHED, KeptResponse, Runner
 from muybridge.drivers.fleet_team import End
 from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff
 from muybridge.drivers.runtime import Runtime
@@ -76,8 +76,8 @@ class ItemBooking(Booking):
 
     def without_meaning(self, end: End, error: Exception) -> Outcome:
         """Return what is recorded of *end*, which cannot be judged or recorded."""
-        kept = reply_of(self.key, end)
-        status, body = (None, b"") if kept is None else (kept.status, kept.body)
+        response = response_of(self.key, end)
+        status, body = (None, b"") if response is None else (response.status, response.body)
         return unreadable(status, body, error)
 
     def _order(self) -> Order:
@@ -88,14 +88,15 @@ class ItemBooking(Booking):
 
     def _arm(self, lasts: float, item: tuple[int, int] | None = None) -> None:
         super()._arm(lasts, item or (self._batch.number, self._item.number))
+        # Only now: whoever comes next takes a store without this purchase for an older copy.
         self._runner.note(self.key)
 
 
-def reply_of(key: str, end: End) -> KeptReply | None:
+def response_of(key: str, end: End) -> KeptResponse | None:
     """Return what has arrived of the response to the purchase *key*, or None if nothing has."""
     if isinstance(end, HttpResponse):
-        return KeptReply(key=key, status=end.status, body=end.body[:RAW_LIMIT])
+        return KeptResponse(key=key, status=end.status, body=end.body[:RAW_LIMIT])
     failure = end.failure if isinstance(end, BrokenOff) else end
     if not failure.partial:
         return None
-    return KeptReply(key=key, status=UNFINISHED, body=failure.partial[:RAW_LIMIT])
+    return KeptResponse(key=key, status=UNFINISHED, body=failure.partial[:RAW_LIMIT])

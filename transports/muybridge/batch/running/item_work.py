@@ -17,7 +17,7 @@ from muybridge.batch.items.requests import request_of
 from muybridge.batch.results.places.folder import no_room
 from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.running.run_state import Run
-from muybridge.batch.running.side_files import ReplySlot
+from muybridge.batch.running.side_files import ResponseSlot
 from muybridge.batch.storable_values import one_line
 from muybridge.drivers.fleet_team import Stopped
 from muybridge.drivers.listeners import Listeners, SilentTracker
@@ -73,18 +73,18 @@ class ItemWork:
         run: Run,
         item: Item,
         purchase: Purchase | None,
-        slot: ReplySlot,
+        slot: ResponseSlot,
         listeners: Listeners,
         tags: Tags = NO_TAGS,
     ) -> None:
         self._run = run
         self._tags = tags
         self._hook = listeners.on_event
-        self.told_sending: bool = False
+        self.has_told_sending: bool = False
         """Whether a create of this run was announced."""
         self.task: Task | None = None
         """Its task, once that is known."""
-        self.slot: ReplySlot = slot
+        self.slot: ResponseSlot = slot
         """Where its response is kept until the store has its outcome."""
         self.item: Item = item
         """The item as it is in the store."""
@@ -92,7 +92,7 @@ class ItemWork:
         """The key of its purchase whose outcome the store does not have, or None."""
         self.is_sending: bool = False
         """Whether its create is under way."""
-        self.heard: Callable[[], Outcome] | None = None
+        self.find_outcome: Callable[[], Outcome] | None = None
         """Returns what its create has led to, until the store has that; None if nobody knows."""
         self._purchase = purchase
         self.ended: Mapping[str, Any] | None = None
@@ -121,6 +121,7 @@ class ItemWork:
             if self.item.next_poll_at is not None:
                 work = attrs.evolve(work, next_poll_at=self.item.next_poll_at)
             self.task = work
+        # The task of a completed item has ended. Its download is tracked by the client.
         if self.item.stage is not Stage.COMPLETED:
             self.tracker = track_work(self.listeners, work, None, clock, self._tags)
         return work
@@ -133,8 +134,8 @@ class ItemWork:
         """
         if self._run.stopping:
             raise Stopped
-        if not self.told_sending:
-            self.told_sending = True
+        if not self.has_told_sending:
+            self.has_told_sending = True
             self._run.event(self.item, What.SENDING)
         self.tracker.sending(request)
 
@@ -147,7 +148,7 @@ class ItemWork:
             outcome: How it has ended.
         """
         self.item, self._purchase = followed(armed, purchase, outcome), purchase
-        self.armed, self.heard = None, None
+        self.armed, self.find_outcome = None, None
 
     def submitted(self, task: Task, clock: Callable[[], float]) -> None:
         """Report the task, which is recorded."""
@@ -182,7 +183,7 @@ class ItemWork:
             "owner": None,
         }
 
-    def put_off(self, error: ServiceError) -> Step:
+    def postpone(self, error: ServiceError) -> Step:
         """Return the step of an item that is left to a later run because of *error*."""
         reason = " ".join(filter(None, (error.what(), sentence(error.advice, in_records))))
         facts: dict[str, Any] = {**(self.ended or {}), "reason": reason, "owner": None}
@@ -213,8 +214,8 @@ class ItemWork:
         if self.task is None or self._run.settings.local:
             return None
         stem = own_stem(self.task.id)
-        found = (path for path in incoming.glob(f"{stem}.*") if path.stem == stem)
-        return next((path for path in found if path.suffix != ".part"), None)
+        paths = (path for path in incoming.glob(f"{stem}.*") if path.stem == stem)
+        return next((path for path in paths if path.suffix != ".part"), None)
 
     def place(self, saved: Path) -> Stored:
         """Move a downloaded file to its final place. This takes long.
@@ -222,10 +223,11 @@ class ItemWork:
         A file that an earlier run may have given the same name is taken for this item's, unless it
         is recorded for another one.
         """
-        taken = self._run.store.taken_names(saved, self.item.stem)
+        # A run that was killed between the file and the store has left the file under such a name.
+        names = self._run.store.taken_names(saved, self.item.stem)
         number = self.item.number
         leftovers = frozenset(
-            name for name in taken if not self._run.batch.is_recorded(name, besides=number)
+            name for name in names if not self._run.batch.is_recorded(name, besides=number)
         )
         return self._run.store.place(saved, self.item.stem, self._task_id or "", leftovers)
 
@@ -261,7 +263,7 @@ class ItemWork:
                 failure = DownloadFailed(reason=f"{at}: {broken.strerror or broken}")
             case InvalidAddress() as error:  # from the service
                 failure = DownloadFailed(reason=error.describe(in_facts), advice=error.remedies)
-        return self.put_off(failure), failure
+        return self.postpone(failure), failure
 
     def noticed(self, event: AnyEvent) -> None:
         """Report an event.
@@ -309,7 +311,10 @@ _KEPT = View(
 
 def _written(result: Result) -> str:
     """Return the part of a result that is kept, as JSON."""
-    kept: dict[str, Any] = unstructure(result, _KEPT)
+    record: dict[str, Any] = unstructure(result, _KEPT)
     return json.dumps(
-        {name: one_line(value) if isinstance(value, str) else value for name, value in kept.items()}
+        {
+            name: one_line(value) if isinstance(value, str) else value
+            for name, value in record.items()
+        }
     )

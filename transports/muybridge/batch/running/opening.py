@@ -97,8 +97,9 @@ def opened(
             else reading.enter_context(checked_items(source, service.gave_out))
         )
         batch = _open_batch(service, items, folder, settings, given)
-        ended: list[Run] = []
-        stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in ended)))
+        # The run, as soon as there is one.
+        runs: list[Run] = []
+        stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in runs)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)
         runner = stack.enter_context(Runner(place))
         batch = _settle_service(batch, runner, service, settings)
@@ -106,11 +107,12 @@ def opened(
             batch.add(NewItems(items, after=known), after=known)
         if settings.rate is not None:
             batch.limit_rate(settings.rate)
+        # The items are in the store by now. Their file may be large, and the run long.
         reading.close()
-        gone: list[Entry] = []
+        lost: list[Entry] = []
 
         def prepare() -> None:
-            gone.extend(follow_files(batch, folder))
+            lost.extend(follow_files(batch, folder))
             if settings.local and not runner.has_company:
                 batch.start_over()
 
@@ -123,14 +125,14 @@ def opened(
             settings=settings,
             shares_rate=batch.has_rate,
         )
-        ended.append(run)
+        runs.append(run)
         if batch.store.database.leases:
             batch.store.register(LEASE)
             stack.enter_context(Lease(run, LEASE))
         try:
             with at_work(run, prepare):
                 with suppress(Stopped):  # from a hook, whose error is raised at the end
-                    for entry in gone:
+                    for entry in lost:
                         run.event(entry, What.RETRY, entry.reason or "")
                 yield run
         except Lost as error:
@@ -149,24 +151,24 @@ def at_work(run: Run, prepare: Callable[[], None] = lambda: None) -> Generator[N
     """
     batch, runner = run.batch, run.runner
     try:
-        found = recover(batch, run.place, but=runner.name)
+        entries = recover(batch, run.place, but=runner.name)
         prepare()
         counts = batch.counts()
         run.total = sum(counts.values())
         run.finished = sum(counts.get(stage, 0) for stage in SETTLED)
         run.failed = sum(counts.get(stage, 0) for stage in (Stage.FAILED, Stage.REFUSED))
-        run.ambiguous = max(0, counts.get(Stage.AMBIGUOUS, 0) - len(found))
+        run.ambiguous = max(0, counts.get(Stage.AMBIGUOUS, 0) - len(entries))
         waiting = sum(counts.get(stage, 0) for stage in _OPEN)
         run.workers = min(run.settings.concurrency, waiting)
         with suppress(Stopped):  # from a hook, whose error is raised below
-            for entry in found:
+            for entry in entries:
                 run.event(entry, What.AMBIGUOUS, entry.reason or "")
         yield
     finally:
         run.stopping = True  # for workers that a second signal has left behind
         _leave(run)
     if run.error is not None:
-        if runner.keeps_replies:
+        if runner.keeps_responses:
             run.error.add_note(KEPT)
         if isinstance(run.error, KeyboardInterrupt):
             broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())
@@ -204,7 +206,7 @@ def _open_batch(
     """Open the batch in *folder*, or begin it with *items*, and check its service."""
     named = _name_of(service, settings)
     try:
-        found = find_in_folder(folder, given, patience=settings.patience)
+        batch = find_in_folder(folder, given, patience=settings.patience)
     except LocalError:
         record = Record.read(folder)
         if record is not None and record.store is None:
@@ -212,17 +214,17 @@ def _open_batch(
                 if own.service == LOCAL:  # the service is the reason, and not the store
                     check_service(own, named)
         raise
-    if found is None:
+    if batch is None:
         if items is None:
             raise StoreUnusable(f"There is no batch in {folder}.", lacks="batch")
-        found = begin_in_folder(
+        batch = begin_in_folder(
             folder, given, NewItems(items), service=named, patience=settings.patience
         )
     elif Record.read(folder) is None:
-        Record(None, found.number, found.name).write(folder)
-    if not _may_move(found, named):
-        check_service(found, named)
-    return found
+        Record(None, batch.number, batch.name).write(folder)
+    if not _may_move(batch, named):
+        check_service(batch, named)
+    return batch
 
 
 def _name_of(service: Service, settings: Settings) -> str:

@@ -13,7 +13,7 @@ from muybridge.batch.disk_errors import older_than, unusable
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.requests import request_of
-from muybridge.batch.running.side_files import UNFINISHED, DeadRunner, KeptReply, known_runners
+from muybridge.batch.running.side_files import UNFINISHED, DeadRunner, KeptResponse, known_runners
 from muybridge.files.durable import sync_folders
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Create
@@ -55,10 +55,13 @@ def read_side_files(batch: Batch, place: Path, *, but: str = "") -> None:
         if dead is None:
             continue
         with dead:
+            # Only to see that it is there: an older copy of the store lacks it.
             if dead.armed is not None:
                 _find(batch, dead.armed, dead.path)
-            for path, kept in dead.replies():
-                _record(batch, _find(batch, kept.key, path), kept)
+            for path, response in dead.responses():
+                _record(batch, _find(batch, response.key, path), response)
+            # Last: what it has armed and not concluded is ambiguous then, and its responses say
+            # more.
             if dead.owner is not None:
                 batch.store.bury(dead.owner)
         # Its file must not outlast what the store knows of it, not even in a power cut.
@@ -78,26 +81,26 @@ def _find(batch: Batch, key: str, path: Path) -> Purchase:
         raise older_than(path, batch.store.place) from None
 
 
-def _record(batch: Batch, purchase: Purchase, kept: KeptReply) -> None:
+def _record(batch: Batch, purchase: Purchase, response: KeptResponse) -> None:
     """Record the outcome of a response, which nobody may have read before."""
-    batch.store.conclude(purchase.key, _outcome(batch, purchase, kept))
+    batch.store.conclude(purchase.key, _outcome(batch, purchase, response))
 
 
-def _outcome(batch: Batch, purchase: Purchase, kept: KeptReply) -> Outcome:
-    if kept.status == UNFINISHED or purchase.number is None:
+def _outcome(batch: Batch, purchase: Purchase, response: KeptResponse) -> Outcome:
+    if response.status == UNFINISHED or purchase.number is None:
         return Outcome(
             state=State.AMBIGUOUS,
-            candidate=find_id(kept.body),
+            candidate=find_id(response.body),
             reason=UNKNOWN_END.reason,
-            reply=kept.body,
+            response=response.body,
         )
     try:
         request = request_of(batch.item(purchase.number))
         create = Create.start(request, _ANY, now=0.0, wall=time.time(), seed=0)  # never waits
-        settled = create.receive(HttpResponse(kept.status, (), kept.body), 0.0).settled
+        settled = create.receive(HttpResponse(response.status, (), response.body), 0.0).settled
         return judged(None if settled is None else settled.outcome)
     except Exception as error:  # noqa: BLE001  it concerns this item only
-        return unreadable(kept.status, kept.body, error)
+        return unreadable(response.status, response.body, error)
 
 
 def unreadable(status: int | None, body: bytes, error: Exception) -> Outcome:
@@ -106,6 +109,6 @@ def unreadable(status: int | None, body: bytes, error: Exception) -> Outcome:
         state=State.AMBIGUOUS,
         candidate=find_id(body),
         reason=f"its response was kept, but cannot be recorded ({type(error).__name__}: {error})",
-        reply_status=status,
-        reply=body,
+        response_status=status,
+        response=body,
     )

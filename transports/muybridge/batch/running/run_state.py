@@ -80,8 +80,10 @@ class Settings:
             check_type(name, getattr(self, name), bool, "True or False")
         check_callable("on_event", self.on_event)
         if not is_time(self.download_timeout):
-            said = f"must be a positive number of seconds (got {self.download_timeout!r})"
-            raise ValueError(f"download_timeout {said}")
+            raise ValueError(
+                "download_timeout must be a positive number of seconds (got "
+                f"{self.download_timeout!r})"
+            )
 
 
 @attrs.define(eq=False)
@@ -165,19 +167,19 @@ class Run:
         creates = min([most, *(limit - used for limit, used in limits if limit is not None)])
         creates = max(0, creates) if self.creates else 0
         besides = self.tried | working
-        found = self.batch.take(most, creates=creates, after=self.queue_at, besides=besides)
-        if self.queue_at and creates and not any(map(_is_new, found)):
+        pairs = self.batch.take(most, creates=creates, after=self.queue_at, besides=besides)
+        if self.queue_at and creates and not any(map(_is_new, pairs)):
             # Items before may have been queued again.
             self.queue_at = 0
-            found += self.batch.take(
-                most - len(found),
+            pairs += self.batch.take(
+                most - len(pairs),
                 creates=creates,
-                besides=besides | {item.number for item, _ in found},
+                besides=besides | {item.number for item, _ in pairs},
             )
-        new = [item.number for item, _ in filter(_is_new, found)]
+        new = [item.number for item, _ in filter(_is_new, pairs)]
         self.sent += len(new)
         self.queue_at = max([self.queue_at, *new])
-        return found
+        return pairs
 
     @property
     def at_limit(self) -> bool:
@@ -195,7 +197,7 @@ class Run:
             self.finished += what in _ENDS
             self.failed += what in _FAILURES
             self.ambiguous += what is What.AMBIGUOUS
-            told = BatchEvent(
+            event = BatchEvent(
                 what=what,
                 item=entry.number,
                 name=entry.name,
@@ -208,14 +210,14 @@ class Run:
             )
             try:
                 if self.settings.on_event is not None:
-                    self.settings.on_event(told)
+                    self.settings.on_event(event)
             except BaseException as error:
                 self._fail(error)
                 raise Stopped from error
 
     def postpone(self, entry: Entry | Item, error: ServiceError | PlaceUnusable | str) -> None:
         """Leave *entry* to a later run, because of *error*."""
-        said = error.describe(in_records) if isinstance(error, ServiceError) else str(error)
+        reason = error.describe(in_records) if isinstance(error, ServiceError) else str(error)
         with self.lock:
             self.tried.add(entry.number)
             if isinstance(error, PlaceUnusable):
@@ -224,9 +226,9 @@ class Run:
             if isinstance(error, ServiceError) and concerns_every_request(error):
                 # Every other request would fail the same way.
                 self.creates = False
-                self.stopped = said
+                self.stopped = reason
                 self.over_budget = isinstance(error, OverBudget)
-        self.event(entry, What.POSTPONED, said)
+        self.event(entry, What.POSTPONED, reason)
 
     def miss_amount(self, item: Item, reason: str) -> None:
         """Report at the end that *entry* is not sent, unlike others, and why."""
@@ -248,5 +250,5 @@ class Run:
         self.stopping = True
 
 
-def _is_new(found: tuple[Item, Purchase | None]) -> bool:
-    return found[0].stage in (Stage.QUEUED, Stage.CLAIMED)
+def _is_new(pair: tuple[Item, Purchase | None]) -> bool:
+    return pair[0].stage in (Stage.QUEUED, Stage.CLAIMED)

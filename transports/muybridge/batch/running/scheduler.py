@@ -36,7 +36,7 @@ from muybridge.batch.results.places.port import PlaceUnusable, Stored
 from muybridge.batch.results.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.results.sheet.thumbnails import make_thumbnail, thumbnail_name
 from muybridge.batch.results.sidecars import report_missing, write_sidecar_of
-from muybridge.batch.running.creates import ItemBooking, reply_of
+from muybridge.batch.running.creates import ItemBooking, response_of
 from muybridge.batch.running.item_work import ItemWork, Step
 from muybridge.batch.running.notes import HOW_TO_GO_ON
 from muybridge.batch.running.recovery import recover
@@ -146,8 +146,8 @@ class Scheduler(FleetTeam):
                 assert work.armed is not None  # noqa: S101  it was announced
                 self._run.left_behind = True
                 self._run.batch.store.conclude(work.armed, UNKNOWN_END)
-            elif work.armed is not None and work.heard is not None:
-                self._record(work, work.armed, work.heard())
+            elif work.armed is not None and work.find_outcome is not None:
+                self._record(work, work.armed, work.find_outcome())
         steps = [(work, work.left()) for work in works if work.armed is None]
         self._run.batch.release((work.item, *step) for work, step in steps if step is not None)
 
@@ -171,6 +171,7 @@ class Scheduler(FleetTeam):
             if self._items:
                 await self._go_on()
                 return True
+            # The last item in progress may just have ended, and made room.
             if self._may_take and self._slots:
                 return True
         return self._run.settings.dedupe and await self._wait_for_others()
@@ -205,9 +206,9 @@ class Scheduler(FleetTeam):
             self._may_take = False
             most, working = len(self._slots), {*self._items}
             creating = sum(work.task is None for work in self._items.values())
-        taken = await self._runtime.in_thread(partial(self._run.take, most, creating, working))
-        self._is_last_look &= not taken
-        for item, purchase in taken:
+        items = await self._runtime.in_thread(partial(self._run.take, most, creating, working))
+        self._is_last_look &= not items
+        for item, purchase in items:
             with self._team.lock:
                 work = ItemWork(
                     self._run,
@@ -219,7 +220,8 @@ class Scheduler(FleetTeam):
                 )
                 self._items[item.number] = work
             await self._about(work, partial(self._begin, work))
-        if len(taken) >= most:
+        # As many as were asked for: there may be more.
+        if len(items) >= most:
             self._may_take = True
 
     async def _begin(self, work: ItemWork) -> None:
@@ -230,8 +232,8 @@ class Scheduler(FleetTeam):
             else:
                 self._fleet.add(work.item.number, source, self._runtime.now())
 
-    def _settle(self, ended: FleetOutcome[int]) -> None:
-        self._ended.append((self._items[ended.key], ended.outcome))
+    def _settle(self, end: FleetOutcome[int]) -> None:
+        self._ended.append((self._items[end.key], end.outcome))
 
     async def _wait(self, until: float = FOREVER) -> None:
         await super()._wait(min(until, self._run.ends_at))
@@ -261,25 +263,25 @@ class Scheduler(FleetTeam):
 
     # Exchanges
 
-    async def _exchange(self, sent: Dispatch[int]) -> None:
+    async def _exchange(self, dispatch: Dispatch[int]) -> None:
         # Ctrl-C waits for the response to a paid request.
         held: HeldInterrupt | None = None
-        exchange = partial(super()._exchange, sent)
+        exchange = partial(super()._exchange, dispatch)
         try:
-            with hold_interrupts(when=sent.request.paid) as held:
-                await self._about(self._items[sent.key], exchange)
+            with hold_interrupts(when=dispatch.request.paid) as held:
+                await self._about(self._items[dispatch.key], exchange)
         finally:
             if held is not None and held.seen:
                 self._run.fail(held.interrupt())
 
-    async def _before(self, sent: Dispatch[int]) -> ItemBooking | None:
-        work = self._items[sent.key]
-        if not sent.request.paid:
+    async def _before(self, dispatch: Dispatch[int]) -> ItemBooking | None:
+        work = self._items[dispatch.key]
+        if not dispatch.request.paid:
             with self._team.lock:
-                work.tracker.sending(sent.request)
+                work.tracker.sending(dispatch.request)
             return None
         with self._team.lock:
-            create = self._fleet.operation_of(sent.ticket)
+            create = self._fleet.operation_of(dispatch.ticket)
         assert isinstance(create, Create)  # noqa: S101  nothing else is paid
         books = self._driver.books
         assert books is not None  # noqa: S101  a batch has a store
@@ -295,24 +297,24 @@ class Scheduler(FleetTeam):
         if booking.name is not None and await self._has_joined(work, booking):
             raise Stopped
         with self._team.lock:
-            work.sending(sent.request)
+            work.sending(dispatch.request)
             work.armed, work.is_sending = booking.key, True
         return booking
 
-    async def _after(self, sent: Dispatch[int], booking: Booking | None, end: End) -> None:
-        work = self._items[sent.key]
+    async def _after(self, dispatch: Dispatch[int], booking: Booking | None, end: End) -> None:
+        work = self._items[dispatch.key]
         if not isinstance(booking, ItemBooking):
-            await self._polled(work, sent, end)
+            await self._polled(work, dispatch, end)
             return
         work.is_sending = False
-        work.heard = partial(booking.outcome_of, end, self._runtime.now())
+        work.find_outcome = partial(booking.outcome_of, end, self._runtime.now())
         if not booking.is_armed:
-            work.armed, work.heard = None, None
-            await self._not_armed(work, sent, booking, end)
+            work.armed, work.find_outcome = None, None
+            await self._not_armed(work, dispatch, booking, end)
         else:
-            await self._conclude(work, sent, booking, end)
+            await self._conclude(work, dispatch, booking, end)
 
-    async def _polled(self, work: ItemWork, sent: Dispatch[int], end: End) -> None:
+    async def _polled(self, work: ItemWork, dispatch: Dispatch[int], end: End) -> None:
         """Let the fleet take the end of a query."""
         if isinstance(end, BrokenOff):
             raise end.error
@@ -320,9 +322,9 @@ class Scheduler(FleetTeam):
             if self._left:
                 return
             before = self._fleet.paused_until
-            _, ended = self._take(work, sent, end)
-            if ended is not None:
-                self._settle(ended)
+            _, outcome = self._take(work, dispatch, end)
+            if outcome is not None:
+                self._settle(outcome)
             self._team.notify()
         await self._tell_pause(before)
 
@@ -333,11 +335,11 @@ class Scheduler(FleetTeam):
         assert name is not None  # noqa: S101  identical requests share it
         assert digest is not None  # noqa: S101  the same
         while True:
-            found = await self._runtime.in_thread(partial(books.named, name, digest))
-            if found is None:
+            purchase = await self._runtime.in_thread(partial(books.named, name, digest))
+            if purchase is None:
                 return False
             try:
-                join = partial(self._run.batch.store.join, work.item, found.key)
+                join = partial(self._run.batch.store.join, work.item, purchase.key)
                 await self._runtime.in_thread(join)
             except Lost:
                 item = await self._runtime.in_thread(
@@ -354,11 +356,11 @@ class Scheduler(FleetTeam):
             return True
 
     async def _not_armed(
-        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
+        self, work: ItemWork, dispatch: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Take why a create was not sent: a name, a budget, or a store that cannot be used."""
         if isinstance(end, BrokenOff):
-            note_request(end, sent.request)
+            note_request(end, dispatch.request)
             raise end.error
         if end is TWIN_UNDER_WAY:
             work.tracker.failed(TWIN_UNDER_WAY, self._runtime.now())
@@ -371,11 +373,11 @@ class Scheduler(FleetTeam):
                 return
             if end is TWIN_UNDER_WAY:  # whose name is free again
                 now = self._runtime.now()
-                self._fleet.put_off(sent.ticket, now, now)
+                self._fleet.postpone(dispatch.ticket, now, now)
                 return
-            _, ended = self._take(work, sent, end)
-        if ended is not None and ended.error is not None:
-            await self._left_queued(work, ended.error, booking)
+            _, outcome = self._take(work, dispatch, end)
+        if outcome is not None and outcome.error is not None:
+            await self._left_queued(work, outcome.error, booking)
 
     async def _left_queued(self, work: ItemWork, error: ServiceError, booking: ItemBooking) -> None:
         """Leave an item that was not sent to a later run."""
@@ -394,28 +396,31 @@ class Scheduler(FleetTeam):
             self._finish(work)
 
     async def _conclude(
-        self, work: ItemWork, sent: Dispatch[int], booking: ItemBooking, end: End
+        self, work: ItemWork, dispatch: Dispatch[int], booking: ItemBooking, end: End
     ) -> None:
         """Record the outcome of a create, and let the fleet take it."""
-        reply = reply_of(booking.key, end)
-        is_kept = reply is None
-        if reply is not None:
+        response = response_of(booking.key, end)
+        is_kept = response is None
+        if response is not None:
             with ignoring_errors(OSError):
-                work.slot.keep(reply)
+                # The store alone may do. Only if that fails too is the response nowhere but in
+                # memory.
+                work.slot.keep(response)
                 is_kept = True
         outcome = booking.outcome_of(end, self._runtime.now())
         try:
             purchase = await booking.conclude(outcome)
         except StoreUnusable as error:
-            if reply is not None and not is_kept:
+            if response is not None and not is_kept:
                 # Nothing is left to write to, so the error shows it.
-                found = find_id(reply.body)
-                task = "" if found is None else f" (task {found})"
+                candidate = find_id(response.body)
+                task = "" if candidate is None else f" (task {candidate})"
                 error.add_note(
-                    f"The response to {label_of_item(work.item)}{task} was: {reply.body[:1000]!r}"
+                    f"The response to {label_of_item(work.item)}{task} was: "
+                    f"{response.body[:1000]!r}"
                 )
             if isinstance(end, BrokenOff):  # only one of the two can be raised
-                note_request(end, sent.request)
+                note_request(end, dispatch.request)
                 end.error.add_note(f"{type(error).__name__} besides: {error}")
                 if isinstance(end.error, self._runtime.cancelled):
                     raise end.error from None
@@ -424,18 +429,19 @@ class Scheduler(FleetTeam):
             raise
         except genuine(Exception) as error:  # a value of this outcome cannot be recorded
             outcome = booking.without_meaning(end, error)
-            work.heard = lambda: outcome
+            work.find_outcome = lambda: outcome
             purchase = await booking.conclude(outcome)
+        # Only now that the store has the outcome.
         work.slot.clear()
         before = self._fleet.paused_until
         try:
             if await self._is_ours(work, booking, purchase, outcome):
                 with self._team.lock:
                     if not self._left:
-                        self._take_created(work, sent, end, purchase)
+                        self._take_created(work, dispatch, end, purchase)
         finally:
             if isinstance(end, BrokenOff):
-                note_request(end, sent.request)
+                note_request(end, dispatch.request)
                 if not isinstance(end.error, self._runtime.cancelled):
                     self._run.fail(end.error)
         if isinstance(end, BrokenOff) and isinstance(end.error, self._runtime.cancelled):
@@ -462,24 +468,24 @@ class Scheduler(FleetTeam):
     def _take_created(
         self,
         work: ItemWork,
-        sent: Dispatch[int],
+        dispatch: Dispatch[int],
         end: End,
         purchase: Purchase,
     ) -> None:
         """Let the fleet take the outcome of a create, which is recorded."""
-        events, ended = self._take(work, sent, end)
+        events, outcome = self._take(work, dispatch, end)
         task = next((event.task for event in events if isinstance(event, Submitted)), None)
         if purchase.state is State.AMBIGUOUS and task is not None:
             # Another purchase has this task, or it cannot be recorded.
             self._finish_unknown(work, purchase.reason or "")
             return
-        error = None if ended is None else ended.error
+        error = None if outcome is None else outcome.error
         if self._run.settings.creates is not None or self._run.settings.dedupe:
             self._may_take = True  # another create has room, or an item that has joined goes on
         if task is not None:
             work.submitted(task, self._runtime.now)
-            if ended is not None:
-                self._ended.append((work, ended.outcome))
+            if outcome is not None:
+                self._ended.append((work, outcome.outcome))
         elif error is not None and concerns_every_request(error):
             work.tracker.end(error)
             self._run.postpone(work.item, error)
@@ -495,33 +501,33 @@ class Scheduler(FleetTeam):
         self._finish(work)
 
     def _take(
-        self, work: ItemWork, sent: Dispatch[int], end: End
+        self, work: ItemWork, dispatch: Dispatch[int], end: End
     ) -> tuple[tuple[Event, ...], FleetOutcome[int] | None]:
         """Let the fleet take the end of an exchange, and the listeners hear of it."""
-        events = take_end(self._fleet, work.tracker, sent, end, self._runtime.now())
-        ended = self._fleet.take_outcome()  # now, because a listener may raise
+        events = take_end(self._fleet, work.tracker, dispatch, end, self._runtime.now())
+        outcome = self._fleet.take_outcome()  # now, because a listener may raise
         work.tracker.tell_end(events)
-        return events, ended
+        return events, outcome
 
     # Ends of tasks
 
-    async def _finish_task(self, work: ItemWork, ended: Result | Task | ServiceError) -> None:
+    async def _finish_task(self, work: ItemWork, outcome: Result | Task | ServiceError) -> None:
         """Save a result, or record that there is none."""
-        await self._about(work, partial(self._save, work, ended))
+        await self._about(work, partial(self._save, work, outcome))
 
-    async def _save(self, work: ItemWork, ended: Result | Task | ServiceError) -> None:
+    async def _save(self, work: ItemWork, outcome: Result | Task | ServiceError) -> None:
         with self._team.lock:
-            if not isinstance(ended, Task):
-                work.tracker.end(ended)
-            if isinstance(ended, Result):
-                work.completed(ended, self._runtime.wall())
-        match ended:
+            if not isinstance(outcome, Task):
+                work.tracker.end(outcome)
+            if isinstance(outcome, Result):
+                work.completed(outcome, self._runtime.wall())
+        match outcome:
             case TaskFailed() | ResultExpired() as error:
                 await self._move(work, work.failed(error, self._runtime.wall()))
                 with self._team.lock:
                     self._report_end(work, error)
             case ServiceError() as error:
-                await self._move(work, work.put_off(error))
+                await self._move(work, work.postpone(error))
                 with self._team.lock:
                     self._postpone(work, error)
             case source:
@@ -556,10 +562,10 @@ class Scheduler(FleetTeam):
                     return
             placed = await self._runtime.in_thread(partial(work.place, saved))
         except genuine((InvalidAddress, ServiceError, PlaceUnusable, OSError)) as error:
-            step, told = work.not_saved(error)
+            step, failure = work.not_saved(error)
             await self._move(work, step)
             with self._team.lock:
-                self._postpone(work, told)
+                self._postpone(work, failure)
             return
         await self._move(work, work.saved(placed))
         with ignoring_errors(OSError):  # only now: until here, another attempt would need it
@@ -617,6 +623,7 @@ class Scheduler(FleetTeam):
             with self._team.lock:
                 self._run.tried.add(work.item.number)
                 if not self._left and self._items.get(work.item.number) is work:
+                    # It was never this run's to send, so it does not count against the limit.
                     self._run.sent -= work.task is None
                     self._finish(work)
         except BaseException as error:
@@ -631,7 +638,7 @@ class Scheduler(FleetTeam):
         is_unknown = False
         if work.armed is not None:
             unknown = Outcome(state=State.AMBIGUOUS, reason=reason)
-            outcome = unknown if work.heard is None else work.heard()
+            outcome = unknown if work.find_outcome is None else work.find_outcome()
             await self._runtime.finish_in_thread(partial(self._record, work, work.armed, outcome))
             is_unknown = work.item.stage is Stage.AMBIGUOUS
         if not is_unknown and (step := work.set_aside()) is not None:

@@ -6,7 +6,7 @@ own. A process that gets another runner's lock knows that it is dead, and may ta
 The file says which process it is, and which purchase it has armed last. It stays until the next
 runner has seen that the store still has that. So an older copy of the store is noticed.
 
-A `ReplySlot` is a file that gets its full size before the first create is sent. A response is in
+A `ResponseSlot` is a file that gets its full size before the first create is sent. A response is in
 it, and on the disk, before anything reads it, until the store has its outcome. If the store cannot
 be written, or the process dies, the next run reads the file. The response names its purchase, so it
 may be read again at any time.
@@ -37,6 +37,7 @@ from muybridge_protocol.records.json import RAW_LIMIT, readable
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""
 _REMEMBERED: Final = 20 * 24 * 3600.0
+"""Seconds for which the store must have what a dead runner has armed. Later, it may be pruned."""
 _OWNER_AT: Final = 64
 _PROCESS_AT: Final = 128
 """Where a runner's file says which process it is."""
@@ -48,7 +49,7 @@ _SIZE: Final = _HEADER + RAW_LIMIT
 
 
 @attrs.frozen(kw_only=True)
-class KeptReply:
+class KeptResponse:
     """A response in a side file.
 
     Args:
@@ -62,10 +63,10 @@ class KeptReply:
     body: bytes = attrs.field(metadata=ours())
 
 
-_FACTS = View(KeptReply, only=("key", "status"))
+_FACTS = View(KeptResponse, only=("key", "status"))
 
 
-class ReplySlot:
+class ResponseSlot:
     """A side file for one response at a time.
 
     Args:
@@ -89,16 +90,18 @@ class ReplySlot:
                 raise
         self.is_used: bool = False
 
-    def keep(self, reply: KeptReply) -> None:
-        """Keep *reply* durably: it outlasts this process, and a power cut.
+    def keep(self, response: KeptResponse) -> None:
+        """Keep *response* durably: it outlasts this process, and a power cut.
 
         Raises:
             OSError: It cannot be written.
         """
-        body = reply.body[:RAW_LIMIT]
-        facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
+        body = response.body[:RAW_LIMIT]
+        facts = {**unstructure(response, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
         self._file.seek(0)
         write_all(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
+        # Before it is flushed: a file that may have the response must not be removed, even if that
+        # fails.
         self.is_used = True
         os.fsync(self._file.fileno())
 
@@ -106,6 +109,8 @@ class ReplySlot:
         """Forget the response, whose outcome is in the store."""
         with ignoring_errors(OSError):
             self._file.seek(0)
+            # Not flushed: a response that comes back after a power cut is recorded again, and
+            # changes nothing.
             write_all(self._file, bytes(_HEADER))
             self.is_used = False
 
@@ -131,7 +136,7 @@ class Runner:
     def __init__(self, place: Path, owner: str = "") -> None:
         self._place = place
         self._owner = owner
-        self._slots: list[ReplySlot] = []
+        self._slots: list[ResponseSlot] = []
         self.name: str = ""
         self._has_written = False
         self.leaves_something = False
@@ -170,13 +175,15 @@ class Runner:
     ) -> None:
         for slot in self._slots:
             slot.close()
-        if not (self.leaves_something or self.keeps_replies or self._has_written):
+        # A runner that has armed something leaves its file, so that the next one checks the store
+        # by it.
+        if not (self.leaves_something or self.keeps_responses or self._has_written):
             with ignoring_errors(OSError):
                 self._path.unlink()
         self._file.close()
 
     @property
-    def keeps_replies(self) -> bool:
+    def keeps_responses(self) -> bool:
         """Whether a side file holds a response, because the store could not take its outcome."""
         return any(slot.is_used for slot in self._slots)
 
@@ -196,9 +203,9 @@ class Runner:
         with ignoring_errors(OSError), self._path.open("r+b", buffering=0) as file:
             write_all(file, key.encode("ascii").ljust(_OWNER_AT))
 
-    def new_slot(self) -> ReplySlot:
+    def new_slot(self) -> ResponseSlot:
         """Return a new side file."""
-        slot = ReplySlot(self._place / f"reply-{self.name}-{len(self._slots)}")
+        slot = ResponseSlot(self._place / f"response-{self.name}-{len(self._slots)}")
         self._slots.append(slot)
         return slot
 
@@ -247,7 +254,7 @@ class DeadRunner:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The file with its lock, which may be gone."""
         return _lock_path(self._place, self._name)
 
     @property
@@ -258,14 +265,14 @@ class DeadRunner:
         """
         if self._file is None or time.time() - os.fstat(self._file.fileno()).st_mtime > _REMEMBERED:
             return None
-        return self._told(0, _OWNER_AT)
+        return self._text_at(0, _OWNER_AT)
 
     @property
     def owner(self) -> str | None:
         """What its store has called it, or None if that is not known."""
-        return None if self._file is None else self._told(_OWNER_AT, _PROCESS_AT)
+        return None if self._file is None else self._text_at(_OWNER_AT, _PROCESS_AT)
 
-    def replies(self) -> Iterator[tuple[Path, KeptReply]]:
+    def responses(self) -> Iterator[tuple[Path, KeptResponse]]:
         """Yield its side files that hold responses, and these.
 
         Raises:
@@ -278,25 +285,25 @@ class DeadRunner:
                 "readable, then run again.",
             ):
                 data = path.read_bytes()
-            if (kept := _read_slot(data)) is not None:
-                yield path, kept
+            if (response := _read_slot(data)) is not None:
+                yield path, response
 
-    def _told(self, begin: int, end: int) -> str | None:
+    def _text_at(self, begin: int, end: int) -> str | None:
         assert self._file is not None  # noqa: S101  it has left one
         self._file.seek(begin)
-        told = self._file.read(end - begin).decode("ascii", "replace").strip()
+        text = self._file.read(end - begin).decode("ascii", "replace").strip()
         # After a power cut, a file may have its length without its data.
-        return told if told and told.isprintable() else None
+        return text if text and text.isprintable() else None
 
     def _side_files(self) -> list[Path]:
-        return sorted(self._place.glob(f"reply-{self._name}-*"))
+        return sorted(self._place.glob(f"response-{self._name}-*"))
 
 
 def known_runners(place: Path) -> list[str]:
     """Return the names of all runners that have a file in *place*, alive or dead."""
-    found = [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
-    replies = (path.name.removeprefix("reply-") for path in place.glob("reply-*"))
-    return [*{*found, *(name.rpartition("-")[0] for name in replies)}]
+    runners = [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
+    responses = (path.name.removeprefix("response-") for path in place.glob("response-*"))
+    return [*{*runners, *(name.rpartition("-")[0] for name in responses)}]
 
 
 def processes_at_work(place: Path, *, but: str = "") -> list[str]:
@@ -309,7 +316,7 @@ def processes_at_work(place: Path, *, but: str = "") -> list[str]:
     Raises:
         StoreUnusable: The lock of one cannot be opened.
     """
-    found: list[str] = []
+    processes: list[str] = []
     for name in sorted({*known_runners(place)} - {but}):
         file = _open_lock(place, name)
         if file is None:
@@ -318,8 +325,8 @@ def processes_at_work(place: Path, *, but: str = "") -> list[str]:
             if is_locked(file):
                 file.seek(_PROCESS_AT)
                 named = readable(file.read(_LONGEST_PROCESS).decode("utf-8", "replace"))
-                found.append(named or "pid unknown")
-    return found
+                processes.append(named or "pid unknown")
+    return processes
 
 
 def _lock_dead(file: BinaryIO) -> bool:
@@ -359,13 +366,13 @@ def _create(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "r+b", buffering=0)
 
 
-def _read_slot(data: bytes) -> KeptReply | None:
+def _read_slot(data: bytes) -> KeptResponse | None:
     """Return the response in a side file, or None if there is no whole one."""
     try:
         facts = json.loads(data[:_HEADER])
         body = data[_HEADER : _HEADER + facts["size"]]
         if zlib.crc32(body) != facts["crc"]:
             return None
-        return structure(facts, KeptReply, body=body)
+        return structure(facts, KeptResponse, body=body)
     except (ValueError, LookupError, TypeError):
         return None

@@ -61,6 +61,7 @@ _FRUITLESS: Final = 3
 """Turns without any progress after which nobody can do anything more."""
 _SHORTEST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 10.0
+"""Seconds between two turns: from the first without progress to the last."""
 _LOG: Final = logging.getLogger("muybridge.batch")
 _UNFINISHED: Final = (
     Stage.QUEUED,
@@ -271,6 +272,8 @@ async def _work(
         check_service(found, client.service.require_base_url())
         places = where.open(found.place)
     await runtime.in_thread(places.store.check)
+    # Turns without progress, when the database was last reached, the counts then, whether the place
+    # for results has failed since, and whether the wait for one of them was announced.
     fruitless, reached, before, doubtful, waiting = 0, runtime.now(), None, False, False
     ends_at = FOREVER if settings.seconds is None else runtime.now() + settings.seconds
     while True:

@@ -34,7 +34,7 @@ class Wall:
         self._scale = scale
 
     def paint(self, backdrop: Backdrop) -> None:
-        """Draw *backdrop*."""
+        """Draw *backdrop*, which is nothing for a plain one."""
         painters: dict[Backdrop, Callable[[], None]] = {
             Backdrop.GRID: self._grid,
             Backdrop.HILLS: self._hills,

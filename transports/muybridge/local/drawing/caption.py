@@ -23,6 +23,7 @@ _STRETCH = re.compile(f"{_LACKING}(?:[{_LACKING} ]*{_LACKING})?")
 _LONGEST_NAME = 24
 _PROBE_SIZE = 16
 _NO_CHARACTER = "\U0010ffff"
+"""A code point that is no character, so that every font draws its mark for missing ones."""
 
 _LOOKALIKES = str.maketrans(
     {

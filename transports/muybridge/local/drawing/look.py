@@ -63,6 +63,6 @@ _LOOKS = {
 
 
 def look_of(family: str) -> Look:
-    """Return the look of the family that is called *family*."""
+    """Return the look of a family. One that is not listed has the same one each time."""
     looks = tuple(_LOOKS.values())
     return _LOOKS.get(family) or looks[zlib.crc32(family.encode()) % len(looks)]

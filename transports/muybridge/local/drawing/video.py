@@ -118,6 +118,7 @@ def _video_stream(film: Film, container: OutputContainer) -> VideoStream:
     stream = container.add_stream("libx264", rate=film.fps, options=options)
     stream.width, stream.height = film.picture.width, film.picture.height
     stream.pix_fmt = "yuv420p"
+    # A whole picture every two seconds, to which players can jump.
     stream.gop_size = 2 * film.fps
     stream.color_range = ColorRange.MPEG
     stream.colorspace = Colorspace.ITU709

@@ -26,6 +26,7 @@ class _Face(Generic[Inner]):
         return repr(self.inner)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # A copy or a pickle is one of the transport itself, and not of this face.
         return _as_it_is, (self.inner,)
 
     def __copy__(self) -> object:

@@ -51,7 +51,7 @@ def authority() -> trustme.CA:
 
 @functools.cache
 def server_tls() -> ssl.SSLContext:
-    """Return the TLS context of a server at 127.0.0.1."""
+    """Return the TLS context of a server at 127.0.0.1 that the transports under test trust."""
     return server_context(authority(), "127.0.0.1", "localhost")
 
 

@@ -94,6 +94,8 @@ class Cancelling(ABC):
         with serving(script) as server:
             outcome = self._cancelled(post(server.url), seen, cancelled)
             whole = isinstance(outcome, HttpResponse) and outcome.body == body
+            # Without shields, a library may fail instead, as long as the failure says that it may
+            # be sent.
             ambiguous = not self._thread.has_shields and _may_be_sent(outcome)
             expected = f"the response {body!r}, in spite of the cancellation"
             SHIELD.require(whole or ambiguous, expected, outcome or "the cancellation")
@@ -126,6 +128,8 @@ class Cancelling(ABC):
                         ended.wait(1)
                     found = f"{shown(outcome or 'the cancellation')}, at suspension {nth}"
                     SHIELD.require(not server.received, "no byte of the request", found)
+            # Past its last suspension, a request is not cancelled any more: every moment has been
+            # tried.
             if not reached:
                 break
 
@@ -172,7 +176,7 @@ class Cancelling(ABC):
         request: HttpRequest,
         cancelling: Callable[[Work[HttpResponse | Exception]], Awaitable[T]],
     ) -> T:
-        """Return what *cancelling* returns for the exchange of *request*."""
+        """Run an exchange of *request* under *cancelling*, on a transport of its own."""
         transport = self.make_async_transport(client_context(authority()))
 
         async def call() -> HttpResponse | Exception:

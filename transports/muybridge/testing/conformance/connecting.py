@@ -224,9 +224,12 @@ class Connecting(Checks):
     def test_rebound_name(self, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
         """A name whose address was checked is not looked up again to connect."""
         lookup, connect = socket.getaddrinfo, socket.socket.connect
+        # A public address. What is looked up a second time is this machine.
         answers = ["93.184.215.14"]
 
         def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
+            # The flags, the fifth after the host. With some, only the form of an address is asked
+            # for, as libraries do before they connect.
             numeric = (*arguments, *[0] * 5)[4] or named.get("flags", 0)
             if host not in ("rebound.example", b"rebound.example") or numeric:
                 return lookup(host, *arguments, **named)

@@ -222,6 +222,8 @@ class CancelledAt(Awaitable[T]):
         return self.requests > 0
 
     def __await__(self) -> Generator[Any, Any, T]:
+        # What `await` does, step by step: each object that the coroutine waits for goes to the
+        # event loop, and what comes back, a value or an exception, goes into the coroutine.
         resume = partial(self._coroutine.send, None)
         while True:
             try:

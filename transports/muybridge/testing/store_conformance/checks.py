@@ -36,7 +36,7 @@ _COPIED: Final = {
 
 
 def order(name: str | None = None, *tags: str) -> Order:
-    """Return an order of one create."""
+    """Return an order of one create, whose name, if it has one, is its digest as well."""
     return Order(account="a", amounts=ONE, name=name, digest=name, tags=tags)
 
 
@@ -263,7 +263,7 @@ class _Child:
         self._begun = os.read(self._reading, 1).strip(b".")  # if it fails at once: what it tells
 
     def go(self) -> None:
-        """Let it go on."""
+        """Let it go on, and do not wait for it."""
         os.write(self._go, b".")
         os.close(self._go)
 

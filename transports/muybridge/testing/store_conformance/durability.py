@@ -34,6 +34,7 @@ _CALLS: Final = (
     "fallocate", "fsync", "fdatasync", "msync", "rename", "renameat", "renameat2", "link", "linkat",
     "unlink", "unlinkat",
 )  # fmt: skip
+# From `write` to `fallocate`: what changes the content of a file.
 _WRITES: Final = frozenset(_CALLS[3:10])
 _BEGUN: Final = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>")
 _RESUMED: Final = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)")
@@ -148,6 +149,8 @@ def _traced(act: Callable[[], object]) -> str:
     if child == 0:
         try:
             if sys.platform == "linux":
+                # Many systems let a process be traced by its ancestors alone, and strace is its
+                # sibling.
                 ctypes.CDLL(None).prctl(*_ANY_TRACER, 0, 0, 0)
             os.write(ready_writing, b".")
             os.read(go_reading, 1)
@@ -158,6 +161,7 @@ def _traced(act: Callable[[], object]) -> str:
     os.read(ready_reading, 1)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
+        # With a question mark, strace ignores a call that this processor does not have.
         calls = ",".join(f"?{call}" for call in _CALLS)
         tracer = subprocess.Popen(  # noqa: S603  what is installed
             [strace, "-f", "-y", "-s", "64", "-e", f"trace={calls}", "-o", str(log),

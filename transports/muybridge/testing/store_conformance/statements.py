@@ -30,6 +30,7 @@ _LONGEST_ID: Final = 1024
 _SIMILAR: Final = ("Ä", "ä", "A\u0308", "Ä ", "A", "a", "ß", "ss", "Ä.")
 """Texts that collations of many languages take for equal, or pad. All are printable."""
 _TURNS: Final = 100_000
+"""Statements in a transaction after which its clock must have gone on."""
 
 
 class Statements(StoreChecks):
@@ -44,12 +45,12 @@ class Statements(StoreChecks):
         bought = store.arm(ordered)
         again = self._reopened(database).find(bought.key)
         WHOLE.equal(again, bought)
-        reply = bytes(range(256)) * (_LONG // 256)
-        lost = Outcome(state=State.AMBIGUOUS, reason="r" * 2000, candidate="C", reply=reply)
+        response = bytes(range(256)) * (_LONG // 256)
+        lost = Outcome(state=State.AMBIGUOUS, reason="r" * 2000, candidate="C", response=response)
         concluded = store.conclude(bought.key, lost)
         again = self._reopened(database).find(bought.key)
         WHOLE.require(
-            again == concluded, "the same purchase, with its reply of 100,000 bytes", again
+            again == concluded, "the same purchase, with its response of 100,000 bytes", again
         )
 
     def test_the_longest_id_is_kept(self) -> None:

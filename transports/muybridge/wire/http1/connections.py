@@ -147,7 +147,7 @@ async def first_that_answers(
         Fault: There is no address.
         OSError: None of them answers in time. This is the error of the last one.
     """
-    failed: OSError | None = None
+    failure: OSError | None = None
     for address in addresses:
         seconds, late = _limit(exchange, connect_timeout, "the address did not answer")
         try:
@@ -155,8 +155,8 @@ async def first_that_answers(
         except OSError as error:
             if raised_by_handler(error):
                 raise
-            failed = error
-    raise failed or Fault(Reason.NAME_RESOLUTION, "the host has no address")
+            failure = error
+    raise failure or Fault(Reason.NAME_RESOLUTION, "the host has no address")
 
 
 def _limit(exchange: Exchange, most: float | None, late: str) -> tuple[float, str]:
@@ -179,6 +179,7 @@ async def _secure(
         exchange.phase = Phase.PROXY
         await _tunnel(stream, route.origin, route.proxy)
     exchange.phase = Phase.TLS
+    # Certificates name a host without the dot that may end its absolute name.
     secured = TLSStream(stream, context, route.origin.host.strip("[]").rstrip("."))
     await secured.handshake()
     refuse_other_protocol(secured.engine)

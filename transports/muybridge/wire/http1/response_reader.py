@@ -214,9 +214,12 @@ class ResponseReader:
         end = parsed.index(_END) if self._has_ended else len(parsed)
         self._pieces += parsed[:end]
         if self._has_ended:
+            # The parser has read on, into whatever follows: another response, or bytes that are not
+            # HTTP.
             self.is_followed = len(parsed) > end + 1 or not is_sound
             return
         self._is_malformed = not is_sound
+        # A chunk's size line and the trailer yield no piece, so that they could go on without end.
         self._overhead = 0 if parsed else self._overhead + len(data)
         if self._overhead > _OVERHEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the response's trailer is too long")

@@ -63,6 +63,7 @@ def place(saved: Path, folder: Path, stem: str, leftovers: Container[str]) -> Pl
 
     wanted = folder / f"{stem}{saved.suffix}"
     path, _ = link(saved, wanted, is_ours)
+    # The new name is on the disk before the old one goes, so a power cut leaves at least one.
     sync_folders(folder)
     saved.unlink()
     return Placed(path, size, sha256, avoided="" if path == wanted else wanted.name)
@@ -108,8 +109,8 @@ def stems_of(name: str) -> list[str]:
 
 def _holds(path: Path, size: int, sha256: str) -> bool:
     """Whether *path* is a regular file with this content. Links and pipes are not opened."""
-    found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and found.st_size == size and checksum(path) == sha256
+    status = path.lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_size == size and checksum(path) == sha256
 
 
 def checksum(path: Path) -> str:

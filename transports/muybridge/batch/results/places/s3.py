@@ -126,8 +126,8 @@ class S3Store:
             OSError: It cannot be read, or is too large for S3.
         """
         if saved.stat().st_size > _LARGEST:
-            said = "it is too large for one PUT to S3; copy this file, which is kept"
-            raise OSError(errno.EFBIG, said, str(saved))
+            message = "it is too large for one PUT to S3; copy this file, which is kept"
+            raise OSError(errno.EFBIG, message, str(saved))
         with saved.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
@@ -171,9 +171,9 @@ class S3Store:
         """
         try:
             with self._telling():
-                found = self._bucket.get(name)
-                its = {str(key): value for key, value in found.attributes.items()}
-                same = found.meta["size"] == size and all(
+                response = self._bucket.get(name)
+                its = {str(key): value for key, value in response.attributes.items()}
+                same = response.meta["size"] == size and all(
                     its.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
                 )
         except PlaceUnusable as error:
@@ -192,10 +192,10 @@ class S3Store:
         """Whether the object of this name has this content."""
         with self._telling():
             try:
-                found = self._bucket.get(name)
+                response = self._bucket.get(name)
             except FileNotFoundError:
                 return False
-            return found.meta["size"] == len(data) and bytes(found.bytes()) == data
+            return response.meta["size"] == len(data) and bytes(response.bytes()) == data
 
     @contextmanager
     def _telling(self) -> Generator[None, None, None]:
@@ -203,25 +203,25 @@ class S3Store:
         try:
             yield
         except genuine(Exception) as error:
-            raise self._told(str(error)) from None
+            raise self._unusable(str(error)) from None
 
-    def _told(self, said: str) -> PlaceUnusable:
-        status, code = _STATUS.search(said), _CODE.search(said)
-        if "/latest/api/token" in said:
+    def _unusable(self, message: str) -> PlaceUnusable:
+        status, code = _STATUS.search(message), _CODE.search(message)
+        if "/latest/api/token" in message:
             return PlaceUnusable(
                 f"{self._place}: no AWS credentials were found. Set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or give the machine a role."
             )
-        if "BadScheme" in said:
+        if "BadScheme" in message:
             return PlaceUnusable(
                 f"{self._place}: the endpoint is plain http. Use https, or set AWS_ALLOW_HTTP=true "
                 "for a server on a network that you trust."
             )
         if status is None:
-            away = "HTTP error" in said
+            away = "HTTP error" in message
             problem = "it cannot be reached" if away else "it cannot be used"
-            told = f"{self._place}: {problem}. Check the endpoint and the AWS_ settings."
-            return PlaceUnusable(told, away=away)
+            text = f"{self._place}: {problem}. Check the endpoint and the AWS_ settings."
+            return PlaceUnusable(text, away=away)
         answer = f"the response was {status[1]}" + (f" {code[1]}" if code else "")
         if int(status[1]) in _MAY_PASS or int(status[1]) >= 500:  # noqa: PLR2004  the server's fault
             return PlaceUnusable(f"{self._place}: {answer}. Nothing was lost.", away=True)
@@ -242,6 +242,6 @@ class S3Store:
         try:
             _, host, port = origin_of(os.environ[variable])
         except InvalidAddress as error:
-            said = f"{self._url}: {error} Nothing was sent. Correct {variable}."
-            raise PlaceUnusable(said) from None
+            message = f"{self._url}: {error} Nothing was sent. Correct {variable}."
+            raise PlaceUnusable(message) from None
         return f" at {host}:{port}"

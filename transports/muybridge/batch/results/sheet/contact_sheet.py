@@ -53,6 +53,7 @@ _HEAD: Final = (
 _MARK: Final = '<meta name="generator" content="muybridge batch">'
 _END: Final = b"</html>\n"
 _MARKED_WITHIN: Final = 4096
+"""Bytes or characters at the beginning of a page that have its marks."""
 
 
 @attrs.frozen
@@ -171,12 +172,12 @@ class _Sheet:
             made_from = _made_from(self._title, section.digest, self._index_name, before, after)
             if not _is_made_from(path, made_from):
                 _write(path, self._numbered_page(section, made_from, before, after))
-        found = sum(self._counts.get(state, 0) for state in PROBLEMS)
-        if found:
-            _write(pages / _PROBLEMS, self._page_of_problems(found))
+        problem_count = sum(self._counts.get(state, 0) for state in PROBLEMS)
+        if problem_count:
+            _write(pages / _PROBLEMS, self._page_of_problems(problem_count))
         else:
             (pages / _PROBLEMS).unlink(missing_ok=True)
-        return self._index(pages.name, found)
+        return self._index(pages.name, problem_count)
 
     def _index(self, pages: str, problems: int) -> Iterator[str]:
         total = sum(self._counts.values())
@@ -215,10 +216,10 @@ class _Sheet:
         yield from self._figures(entries, Page(self._folder, "../"))
         yield from _foot(links)
 
-    def _page_of_problems(self, found: int) -> Iterator[str]:
+    def _page_of_problems(self, count: int) -> Iterator[str]:
         links = _links({"All pages": f"../{self._index_name}"})
-        shown = f", the first {PER_PAGE} of them" if found > PER_PAGE else ""
-        yield from _head(self._title, f"{found:,} failed and undecided items{shown}", links)
+        shown = f", the first {PER_PAGE} of them" if count > PER_PAGE else ""
+        yield from _head(self._title, f"{count:,} failed and undecided items{shown}", links)
         numbers = (one.number for state in PROBLEMS for one in self._items.outlines(state))
         entries = map(self._items.entry, islice(numbers, PER_PAGE))
         yield from self._figures(entries, Page(self._folder, "../"))
@@ -269,8 +270,8 @@ def _is_ours(path: Path) -> bool:
 
 def _made_from(*parts: str) -> str:
     """Return what the head of a page says about its content, which this package made."""
-    said = "\0".join((*parts, __version__, _template()))
-    return sha256(said.encode("utf-8", "replace")).hexdigest()
+    parts_of_page = "\0".join((*parts, __version__, _template()))
+    return sha256(parts_of_page.encode("utf-8", "replace")).hexdigest()
 
 
 def _is_made_from(path: Path, made_from: str) -> bool:

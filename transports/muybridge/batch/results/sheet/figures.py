@@ -52,9 +52,11 @@ def figure(entry: Entry, page: Page) -> str:
         return "\n".join(_figure(entry, page))
     except Exception as error:  # noqa: BLE001  it concerns this item only
         task = "" if entry.task_id is None else f" (task {entry.task_id})"
-        said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
-        failed = f'<p class="reason">{escape(said)}</p>'
-        return f"{_opening(entry)}<figcaption>{failed}</figcaption></figure>"
+        message = (
+            f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
+        )
+        reason = f'<p class="reason">{escape(message)}</p>'
+        return f"{_opening(entry)}<figcaption>{reason}</figcaption></figure>"
 
 
 def _opening(entry: Entry) -> str:
@@ -154,8 +156,8 @@ class Item:
         """
         if self.entry.result is None:
             return None
-        kept = {**read_object(self.entry.result), "id": "", "status": ""}
-        return read_result(kept, family=self.entry.family)
+        record = {**read_object(self.entry.result), "id": "", "status": ""}
+        return read_result(record, family=self.entry.family)
 
 
 @attrs.frozen

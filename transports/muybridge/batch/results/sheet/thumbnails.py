@@ -28,7 +28,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def thumbnail_name(number: int) -> str:
-    """Return the name of the thumbnail of the item with *number*."""
+    """Return the name of an item's thumbnail: its number, as its own name may be any text."""
     return f"{number}.webp"
 
 
