@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
-import attrs
+from typing import Any, Final, NamedTuple
 
 from muybridge_protocol.records.json import readable
 
@@ -13,8 +11,7 @@ _SHOWN_PROBLEMS: Final = 50
 """Most problems that a message lists; of the others it says how many there are."""
 
 
-@attrs.frozen
-class InputProblem:
+class InputProblem(NamedTuple):
     """Something wrong in a file, a list of items or a table.
 
     Args:
@@ -29,6 +26,10 @@ class InputProblem:
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (self.where, self.field, self.message)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem as a JSON object."""
+        return dict(zip(self._fields, self, strict=True))
 
 
 def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from muybridge_protocol.errors import LocalError, MuybridgeError
 from muybridge_protocol.purchases import Purchase
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.remedies import Face, Remedy, in_python
 
 
@@ -28,7 +29,7 @@ class StoreUnusable(MuybridgeError):
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
         """Return the error as a JSON object, with what the store lacks and whether it is away."""
-        return {**super().to_dict(face), "lacks": self.lacks, "away": self.away}
+        return {**super().to_dict(face), **attributes(self, "lacks", "away")}
 
 
 class OnceTaken(LocalError):
