@@ -25,7 +25,7 @@ from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import OneOf, is_array
 
 TEXT = "text"
-"""What stands for the family of a text call."""
+"""The name of the family of text calls."""
 
 _RESOLUTION = "resolution"
 

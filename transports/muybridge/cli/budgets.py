@@ -78,8 +78,8 @@ def set_budget(invocation: Invocation, *, tag: str, start: Literal["now", "start
 def list_budgets(invocation: Invocation) -> None:
     """List the stored budgets, and what is left of them.
 
-    What is reserved or ambiguous counts as spent. Limits of a program (--max-..., MUYBRIDGE_MAX_...
-    or Client(budget=...)) are not stored, and not listed.
+    Reserved and ambiguous requests count as spent. Limits of a program (--max-...,
+    MUYBRIDGE_MAX_... or Client(budget=...)) are not stored, and not listed.
 
     With --json: {ok, store, budgets: [{tag, per, since, limits: {creates: {limit, spent, left}}}]},
     each as `budget set` prints it; amounts are text, and null if unknown.
