@@ -565,7 +565,7 @@ class DownloadFailed(ServiceError):
     Args:
         reason: What happened, in words.
         status: The HTTP status, or None.
-        lasting: Whether the same download would fail in the same way.
+        lasting: Whether the same download would fail again in the same way.
         resumes: Whether a part of the file is kept that another download continues.
     """
 

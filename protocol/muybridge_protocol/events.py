@@ -1,4 +1,4 @@
-"""Events that an operation reports after a transition, for hooks, progress bars and journals.
+"""Events that an operation reports after a transition, for listeners, logs and progress bars.
 
 An operation knows nothing about other operations, so the driver adds the call that an event belongs
 to. What drivers report themselves, request by request, is in `observations`.

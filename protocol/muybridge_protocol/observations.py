@@ -62,7 +62,7 @@ class Expected:
     age: float | None
 
     def sentence(self, since: float = 0.0) -> str:
-        """Return what is known, for people, so many seconds *since* then."""
+        """Return what is known, for people, *since* seconds after the event."""
         so_far = "" if self.age is None else f"; {shown_seconds(round(self.age + since))} so far"
         return f"usually {shown_seconds(round(self.usual))}{so_far}"
 
@@ -81,7 +81,7 @@ class CallEnded:
         prompt_tokens: Tokens of a text's prompt, as reported by the service, or None.
         answer_tokens: Tokens of a text's answer, as reported by the service, or None.
         total_tokens: Tokens consumed by a text or a task, as reported by the service, or None.
-        outcome: What has become of a create, a text request or a paid `call`. It is submitted once
+        outcome: How a create, a text request or a paid `call` ended. It is submitted once
             the service has accepted it, even if its task or answer fails later. None for calls
             that cost nothing, and for a create that has joined an identical one.
         consumed: What it consumes if it was accepted, as far as that is known, or None.

@@ -156,18 +156,18 @@ class BaseClient:
 
     @property
     def interrupted_tasks(self) -> tuple[Task, ...]:
-        """The tasks whose calls something other than an error of the service has ended.
+        """Accepted tasks whose calls ended without an error that carries them.
 
-        They are paid for: the service had accepted them when a timeout of yours, a cancellation or
-        Ctrl-C struck. Wait for them, or download their results: those that succeed leave this list.
-        It holds the last 1,000. Unless there is an `on_submitted`, an exception that leaves the
-        client's context names them, too.
+        A timeout of yours, a cancellation or Ctrl-C ended these calls. The tasks are paid for. Wait
+        for them, or download their results: those that succeed leave this list. It holds the last
+        1,000. Unless there is an `on_submitted`, an exception that leaves the client's context
+        names them, too.
         """
         return self._interrupted.tasks
 
     @property
     def parts(self) -> Parts:
-        """What it works with, for code that works as the client does, such as batches.
+        """The client's parts, for code that sends requests as the client does, such as batches.
 
         Raises:
             RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
@@ -233,8 +233,8 @@ class BaseClient:
 
         The store keeps the name, so it does not matter which process repeats the call, or how
         often. If another one is sending the request, this call waits for the outcome. If the
-        request certainly did nothing, the next call may send it again. A task that has failed is
-        returned like any other: use another name to try again.
+        request was certainly not accepted, the next call may send it again. A task that has failed
+        is returned like any other: use another name to try again.
 
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
@@ -425,7 +425,7 @@ class BaseClient:
                 async for outcome in outcomes:
                     print(outcome.key, outcome.result or outcome.error)
 
-        They come in the order in which they settle; `key` is the place in *work*. Nothing is
+        Outcomes come in the order in which they settle; `key` is the place in *work*. Nothing is
         sent before the context is entered. See `AsyncOutcomes` for what happens when it is left
         early.
 

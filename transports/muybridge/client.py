@@ -203,18 +203,18 @@ class Client:
 
     @property
     def interrupted_tasks(self) -> tuple[Task, ...]:
-        """The tasks whose calls something other than an error of the service has ended.
+        """Accepted tasks whose calls ended without an error that carries them.
 
-        They are paid for: the service had accepted them when a timeout of yours, a cancellation or
-        Ctrl-C struck. Wait for them, or download their results: those that succeed leave this list.
-        It holds the last 1,000. Unless there is an `on_submitted`, an exception that leaves the
-        client's context names them, too.
+        A timeout of yours, a cancellation or Ctrl-C ended these calls. The tasks are paid for. Wait
+        for them, or download their results: those that succeed leave this list. It holds the last
+        1,000. Unless there is an `on_submitted`, an exception that leaves the client's context
+        names them, too.
         """
         return self._client.interrupted_tasks
 
     @property
     def parts(self) -> Parts:
-        """What it works with, for code that works as the client does, such as batches.
+        """The client's parts, for code that sends requests as the client does, such as batches.
 
         Raises:
             RuntimeError: The client is closed, or cannot be used here. Nothing was sent.
@@ -266,8 +266,8 @@ class Client:
 
         The store keeps the name, so it does not matter which process repeats the call, or how
         often. If another one is sending the request, this call waits for the outcome. If the
-        request certainly did nothing, the next call may send it again. A task that has failed is
-        returned like any other: use another name to try again.
+        request was certainly not accepted, the next call may send it again. A task that has failed
+        is returned like any other: use another name to try again.
 
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
@@ -409,7 +409,7 @@ class Client:
                 for outcome in outcomes:
                     print(outcome.key, outcome.result or outcome.error)
 
-        They come in the order in which they settle; `key` is the place in *work*. Nothing is
+        Outcomes come in the order in which they settle; `key` is the place in *work*. Nothing is
         sent before the context is entered. See `Outcomes` for what happens when it is left
         early.
 

@@ -25,7 +25,7 @@ from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import OneOf, is_array
 
 TEXT = "text"
-"""What stands for the family of a text call."""
+"""The name of the family of text calls."""
 
 _RESOLUTION = "resolution"
 
@@ -117,7 +117,7 @@ def text_quantities(
     """Return what a text call consumes.
 
     If the parts do not add up to the total, something else was counted, so they are not known. A
-    number below 0 is no number of tokens.
+    number below 0 counts as unknown.
 
     Args:
         model: The model as it is sent.

@@ -16,8 +16,8 @@ class Sum:
     """The sum of what is known, and how many requests it does not contain.
 
     Args:
-        known: The sum over the requests of which it is known.
-        unknown: How many requests it is not known of.
+        known: The sum over the requests whose value is known.
+        unknown: How many requests have an unknown value.
     """
 
     known: Decimal = Decimal(0)
@@ -25,7 +25,7 @@ class Sum:
 
     @property
     def total(self) -> Decimal | None:
-        """The sum over all requests, or None if it is not known of each."""
+        """The sum over all requests, or None if a value is unknown."""
         return None if self.unknown else self.known
 
     def plus(self, amount: Decimal | int | None) -> Sum:

@@ -184,7 +184,7 @@ def check_request(value: object, service: Service) -> MediaRequest:
     A request is made before its service is known, so its links to this machine are checked here.
 
     Raises:
-        InvalidRequest: It has a URL on this machine that is none of the service's own.
+        InvalidRequest: It has a URL on this machine that the service did not give out.
         TypeError: It is something else. The message says how to build a request.
     """
     request = check_is_request(value)

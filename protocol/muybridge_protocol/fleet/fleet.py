@@ -181,7 +181,7 @@ class Fleet(Generic[K]):
 
         Raises:
             ValueError: The key is in use.
-            InvalidRequest: It has a URL on this machine that is none of the service's own.
+            InvalidRequest: It has a URL on this machine that the service did not give out.
             TypeError: The work is neither a request nor a task.
         """
         if key in self._keys:

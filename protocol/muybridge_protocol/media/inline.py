@@ -133,7 +133,7 @@ class InlineMedia:
 
     @property
     def why_unknown(self) -> str:
-        """Why it is no picture, video or sound whose format is known, for messages, or ""."""
+        """Why its format is not a known one of pictures, videos or sounds, for messages, or ""."""
         if self.facts.defect or self.facts.format in CONTENT_TYPES:
             return self.facts.defect
         return f"has the format {self.facts.format}"

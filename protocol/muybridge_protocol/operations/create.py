@@ -36,7 +36,7 @@ def encode(request: MediaRequest, service: Service) -> HttpRequest:
     """Return the HTTP request that creates *request*, without the key.
 
     Raises:
-        InvalidRequest: It has a URL on this machine that is none of the service's own, or its
+        InvalidRequest: It has a URL on this machine that the service did not give out, or its
             `extra` was changed to something that the service would reject.
     """
     family, settings = request.family, request.settings()
@@ -92,7 +92,7 @@ class Create(PaidOperation[Task]):
             timeout: Timeout of one exchange, in seconds.
 
         Raises:
-            InvalidRequest: It has a URL on this machine that is none of the service's own, or its
+            InvalidRequest: It has a URL on this machine that the service did not give out, or its
                 `extra` was changed to something that the service would reject.
             TypeError: It is not a request.
         """

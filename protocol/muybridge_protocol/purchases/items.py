@@ -62,7 +62,7 @@ class Item:
 
 
 def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> Item:
-    """Return *item* after its *purchase* has changed, or unchanged if it has gone on since.
+    """Return *item* after its *purchase* has changed, or unchanged if it has moved on since.
 
     Args:
         item: An item. It refers to its last purchase, or to one that it has joined.

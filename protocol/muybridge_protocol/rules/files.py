@@ -110,7 +110,7 @@ def is_media_link(text: str) -> bool:
 
 
 def problem_of(field: str, text: str, file: FileText, accepted: str) -> Problem:
-    """Return the problem of *text*, in which nothing but a *file* stands, in *field*."""
+    """Return the problem of the *text* in *field*, which is nothing but a *file*."""
     fate = "would be sent as text, and not as the file"
     if not file.path:
         fate = "is a file, and would be paid for as text"

@@ -105,7 +105,7 @@ class Kind(StrEnum):
         """Return *value* as JSON has it, if it is a number of another kind than JSON's.
 
         Tables and spreadsheets have 4.0 for a whole number, and numpy and `decimal` have numbers of
-        their own. What is no such number is returned as it is, and `accepts` judges it.
+        their own. Any other value is returned unchanged, for `accepts` to judge.
         """
         if self not in (Kind.INTEGER, Kind.NUMBER) or type(value) in _PLAIN:
             return value

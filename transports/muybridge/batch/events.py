@@ -37,7 +37,7 @@ class BatchEvent:
         what: What happened.
         item: The item's number.
         name: The user's name for the item, or "".
-        detail: More, for people.
+        detail: Details, for people.
         task: The task's id, once it is known, or None.
         path: The file's path, once it is downloaded, or None.
         finished: How many items of the batch are finished, including this one.

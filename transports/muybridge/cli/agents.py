@@ -72,7 +72,7 @@ def mcp(invocation: Invocation, *, per: str, tag: str | None, folder: Path | Non
     Without a budget, a host that cannot ask is refused, and text is not sent. Identical requests
     are paid once. `muybridge skill` prints instructions for agents.
 
-    Needs `pip install "muybridge[mcp]"`. stderr has messages, and stdout the protocol alone.
+    Needs `pip install "muybridge[mcp]"`. Messages go to stderr, and only the protocol to stdout.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.connection.refuse_with_local("base_url", "text_base_url", "api_key_file")
     from muybridge.mcp import Folder, Setup, serve_stdio
@@ -106,7 +106,7 @@ def mcp(invocation: Invocation, *, per: str, tag: str | None, folder: Path | Non
 
 @click.command()
 def skill() -> None:
-    """Print instructions for agents that use `muybridge mcp`, as a SKILL.md."""
+    """Print a SKILL.md that tells agents how to use the server."""
     click.echo(resources.files("muybridge.mcp").joinpath("SKILL.md").read_text("utf-8"), nl=False)
 
 

@@ -11,7 +11,7 @@ import click
 from muybridge.cli.connection import words_of
 from muybridge.cli.groups import CommandGroup
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import JSON, PERIOD_LIMITS, STORE
+from muybridge.cli.options import JSON, PERIOD_LIMITS, STORE, STORED_PERIOD
 from muybridge.cli.purchase_records import short_time
 from muybridge.cli.terminal import document, say, show, table
 from muybridge.cli.totals import plain
@@ -21,13 +21,7 @@ from muybridge.verbs.spending import time_of
 from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases import Amounts, Measure, is_key
 
-_TAG: Final = click.option(
-    "--tag",
-    default="",
-    metavar="KEY[=VALUE]",
-    help="Limit only requests with this tag, such as customer=acme [default: limit all]. A key "
-    "alone limits each of its values separately, and refuses requests without it.",
-)
+_TAG: Final = "KEY[=VALUE]"
 
 
 @click.group(cls=CommandGroup, no_args_is_help=False)
@@ -36,7 +30,13 @@ def budget() -> None:
 
 
 @budget.command("set", params=[JSON, *PERIOD_LIMITS, STORE])
-@_TAG
+@click.option(
+    "--tag",
+    default="",
+    metavar=_TAG,
+    help="Limit only requests with this tag, such as customer=acme [default: limit all]. A key "
+    "alone limits each of its values separately, and refuses requests without it.",
+)
 @click.option(
     "--from",
     "start",
@@ -78,8 +78,8 @@ def set_budget(invocation: Invocation, *, tag: str, start: Literal["now", "start
 def list_budgets(invocation: Invocation) -> None:
     """List the stored budgets, and what is left of them.
 
-    What is reserved or ambiguous counts as spent. Limits of a program (--max-..., MUYBRIDGE_MAX_...
-    or Client(budget=...)) are not stored, and not listed.
+    Reserved and ambiguous requests count as spent. Limits of a program (--max-...,
+    MUYBRIDGE_MAX_... or Client(budget=...)) are not stored, and not listed.
 
     With --json: {ok, store, budgets: [{tag, per, since, limits: {creates: {limit, spent, left}}}]},
     each as `budget set` prints it; amounts are text, and null if unknown.
@@ -88,14 +88,19 @@ def list_budgets(invocation: Invocation) -> None:
         show_budgets(invocation, store)
 
 
-@budget.command("remove", params=[JSON, STORE, PERIOD_LIMITS[-1]])
-@_TAG
+@budget.command("remove", params=[JSON, STORE, STORED_PERIOD])
+@click.option(
+    "--tag",
+    default="",
+    metavar=_TAG,
+    help="The budget of this tag, such as customer=acme, or of a key alone [default: the one of "
+    "all requests].",
+)
 @pass_invocation
 def remove_budget(invocation: Invocation, *, tag: str) -> None:
     """Remove a budget, with all its limits.
 
-    Name it as `budget list` does: with its --tag and its --per, if it has them. What was spent
-    stays recorded.
+    `budget list` shows its tag and its period. What was spent stays recorded.
 
     With --json: {ok, store, removed: {tag, per}}.
     """

@@ -159,7 +159,9 @@ def _report(error: BaseException, invocation: Invocation) -> int:
     __version__, "-V", "--version", prog_name="muybridge", message="%(prog)s %(version)s"
 )
 def muybridge() -> None:
-    """Create images, videos and text. Requests that may have been accepted are never resent.
+    """Create images, videos and text.
+
+    Requests that may have been charged are never resent automatically.
 
     \b
       muybridge demo                    see it work on this machine, without a key

@@ -42,16 +42,16 @@ _ELSEWHERE: Final = "To cover it, a person can set a budget: muybridge budget se
 @click.argument("choice", type=click.Choice([one.value for one in Consent]), required=False)
 @pass_invocation
 def consent(invocation: Invocation, *, choice: str | None) -> None:
-    """Choose whether run, create and text ask before they send a request that costs money.
+    """Choose whether a person is asked before a paid request.
 
     \b
       always   send without asking (the default)
       ask      ask on a terminal; elsewhere, send only what a stored budget covers
       budget   send only what a stored budget covers, batches and workers included
 
-    Without an argument, it shows what is chosen. It is kept for your user and for the account of
-    the API key, and is changed on a terminal only. Batches ask as before (see `muybridge batch run
-    --help`).
+    The choice is for run, create and text; `muybridge batch run --help` says when a batch asks. It
+    is kept for your user and API key, and is changed on a terminal only. Without an argument, the
+    command shows it.
 
     A program with your shell can do what you can. The limit that holds is a budget in a database
     whose settings it cannot write.

@@ -354,6 +354,12 @@ PERIOD_LIMITS: tuple[click.Option, ...] = (
     ),
 )
 """A budget."""
+STORED_PERIOD: click.Option = _option(
+    "--per",
+    type=click.Choice(get_args(Period)),
+    help="The budget per day or per month [default: the one without a period].",
+)
+"""Which of the stored budgets of a tag."""
 LIMITS: tuple[click.Option, ...] = (*PERIOD_LIMITS, STORE)
 """The budget of the command, and what it counts."""
 BATCH_LIMITS: tuple[click.Option, ...] = (

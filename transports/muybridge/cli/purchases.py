@@ -189,7 +189,7 @@ def undecided(
     batch: str | None,
     unpriced: bool,
 ) -> None:
-    """List the requests that may have been accepted and need your decision.
+    """List requests that may have been accepted and need a decision.
 
     They count as spent, and are not sent again, until you decide. Look at your account for a task
     that belongs to each, then use `muybridge decide KEY`. With --csv, print a table with empty

@@ -17,7 +17,7 @@ from muybridge_protocol.records.convert import attributes
 
 @click.group(cls=CommandGroup, no_args_is_help=False)
 def store() -> None:
-    """Remove old purchases from a store, upgrade it, or accept an older copy."""
+    """Remove old purchases, upgrade a store, or accept an old copy."""
 
 
 @store.command(params=[JSON, STORE])
@@ -62,7 +62,11 @@ def prune(invocation: Invocation, *, before: datetime, yes: bool) -> None:
 
 
 @store.command(params=[JSON, STORE])
-@click.option("--i-may-pay-twice", is_flag=True, help="Required: the copy lacks what was paid.")
+@click.option(
+    "--i-may-pay-twice",
+    is_flag=True,
+    help="Required: what was paid since the copy was made may be paid again.",
+)
 @pass_invocation
 def accept(invocation: Invocation, *, i_may_pay_twice: bool) -> None:
     """Use an older copy of a store file whose latest version is lost.

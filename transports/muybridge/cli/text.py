@@ -169,9 +169,9 @@ def text(
 
     If PROMPT is -, it is read from stdin. `muybridge models text` shows the models.
 
-    stdout has only the answer: its text, then one line of JSON for each function call. The
-    command saves pictures at -o or in this folder. On stderr, it prints their names, token counts,
-    and why an answer was truncated.
+    stdout has only the answer: its text, then one line of JSON for each function call. Pictures are
+    saved at -o, or in the current folder. Their names, token counts, and why an answer was
+    truncated go to stderr.
 
     The service is at MUYBRIDGE_TEXT_BASE_URL. With plain http, which the service offers, the key is
     sent unencrypted, and you are warned.

@@ -4,7 +4,7 @@
 
     client = Client(on_event=Metrics())
 
-_Attributes hold only facts that `facts` allows, and the tags whose keys are named.
+Attributes hold only facts that `facts` allows, and the tags whose keys are named.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Exceeded(Exception):
     Args:
         message: The message.
         remedies: What to do, as data.
-        is_unknown: Whether that is because nobody knows how much this request needs.
+        is_unknown: Whether the reason is that nobody knows how much this request needs.
     """
 
     def __init__(
@@ -72,4 +72,4 @@ class Exceeded(Exception):
 
 
 class Lost(Exception):
-    """This worker was declared dead, or the item is another one's. Nothing was changed."""
+    """This worker was declared dead, or the item belongs to another one. Nothing was changed."""

@@ -245,9 +245,9 @@ class Store:
         self._part = secrets.randbelow(self.database.parts)
 
     def another(self) -> Self:
-        """Return the same store for something that lives and dies by itself, such as a worker.
+        """Return the same store for another owner, such as a worker.
 
-        It is another owner: what becomes of it does not concern this one. Close both.
+        It is another owner, whose death does not affect this one. Close both.
         """
         other = copy(self)
         other.database = self.database.another()
@@ -309,7 +309,7 @@ class Store:
     ) -> Purchase:
         """Record that *order* is about to be sent. When this returns, that is durable.
 
-        Whatever it raises, send nothing, and the purchase is withdrawn.
+        If it raises, send nothing: the purchase is withdrawn.
 
         Args:
             order: What is bought.
@@ -374,7 +374,7 @@ class Store:
         """Record every outcome that could not be recorded yet.
 
         Raises:
-            StoreUnusable: That is still so.
+            StoreUnusable: They still cannot be recorded.
         """
         if self._late:
             self._lists.write([])
@@ -389,7 +389,7 @@ class Store:
     ) -> Purchase:
         """Record what a person has decided about a purchase whose outcome nobody knows.
 
-        One that was recorded before changes nothing.
+        A decision that is already recorded changes nothing.
 
         Args:
             key: The purchase.
@@ -426,8 +426,8 @@ class Store:
 
         Raises:
             CannotDecide: Some do not apply. It has the reason of each.
-            StoreUnusable: The store cannot be used. None was recorded; unless it was lost how the
-                transaction has ended: repeat them, which changes nothing if they were.
+            StoreUnusable: The store cannot be used. None was recorded, unless only the answer to
+                COMMIT was lost: repeat the call, which then changes nothing.
         """
         self.sweep()
         here = time.time() if wall is None else wall
@@ -675,10 +675,10 @@ class Store:
             update_items(rows, freed)
 
     def sweep(self) -> int:
-        """Make ambiguous what nobody can be sending any more. Return how many purchases that are.
+        """Make purchases ambiguous that nobody can be sending any more. Return how many.
 
-        Without leases, that is when the owner's lock is free; else, when the time is over for
-        which its exchange may last, by the database's clock.
+        Without leases, that is when the owner's lock is free; otherwise, when the time of the
+        exchange is over by the database's clock.
 
         Raises:
             StoreUnusable: The store cannot be read or written.
@@ -751,7 +751,7 @@ class Store:
         Args:
             batch: The batch.
             *stages: From which stages, the most urgent first.
-            most: Most items.
+            most: Maximum number of items.
 
         Raises:
             Lost: This process was declared dead.
@@ -1007,7 +1007,7 @@ class Store:
         """Lift every limit on what everybody may spend under *tag* in a period, or in all.
 
         Raises:
-            LookupError: There is none.
+            LookupError: There is no such budget.
             StoreUnusable: The store cannot be written.
         """
         if not self.database.exists():  # who lifts a limit creates no store
@@ -1140,8 +1140,8 @@ class Store:
     def accept(self) -> None:
         """Use an older copy that was put in the store's place, because the latest one is lost.
 
-        Purchases that were made since the copy do not count, and their names are free: whoever
-        repeats one pays again. Processes that have used the latest one still refuse the copy.
+        Purchases that were made since the copy do not count, and their names are free: a
+        repeated request pays again. Processes that have used the latest one still refuse the copy.
 
         Raises:
             StoreUnusable: It cannot be read.

@@ -1,6 +1,6 @@
 """Helps to test programs that use Muybridge, and transports of your own.
 
-- pytest fixtures: `muybridge_service`, `muybridge_client`, `muybridge_trio_client`; see `plugin`;
+- pytest fixtures: `muybridge_client`, `muybridge_async_client` and others; see `plugin`;
 - transports without a network: `FakeTransport`, `AsyncFakeTransport`, and what they answer;
 - clocks that do not wait: `VirtualClock`, `SkippingClock`;
 - a server that misbehaves on real sockets: `ScriptedServer`;

@@ -413,7 +413,7 @@ class Batch:
         live on leases.
 
         Args:
-            most: Most items.
+            most: Maximum number of items.
             creates: Most of them that are to be created.
             after: The number of an item: of those to be created, only later ones.
             besides: Numbers of items to skip.

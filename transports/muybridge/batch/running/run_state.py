@@ -154,7 +154,7 @@ class Run:
         """Return the next items to work on, each with its purchase. It uses the store: do not lock.
 
         Args:
-            most: Most items.
+            most: Maximum number of items.
             creating: How many items are being created.
             working: The items that are being worked on.
         """
