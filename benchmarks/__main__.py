@@ -21,7 +21,7 @@ from benchmarks import (
     downloads,
     fleet,
     lifecycle,
-    lost_replies,
+    lost_responses,
     purchases,
     records,
     streams,
@@ -30,7 +30,7 @@ from benchmarks import (
 )
 from benchmarks.measuring import Report, race
 
-BENCHMARKS: Mapping[str, Callable[[int], Report | lost_replies.Count]] = {
+BENCHMARKS: Mapping[str, Callable[[int], Report | lost_responses.Count]] = {
     "lifecycle": race(lifecycle.benchmark),
     "lifecycle-growth": race(lifecycle.growth),
     **{
@@ -68,7 +68,7 @@ BENCHMARKS: Mapping[str, Callable[[int], Report | lost_replies.Count]] = {
     "https": race(connections.https),
     "client": race(connections.building),
     "keep-alive": connections.keep_alive,
-    "lost_replies": lambda _: lost_replies.count(),
+    "lost_responses": lambda _: lost_responses.count(),
 }
 
 

@@ -35,7 +35,7 @@ _REQUESTS = [ImgbRequest(model="imgb-2", prompt=f"a horse, frame {n}") for n in 
 
 
 class _Reply:
-    """A reply that is there already."""
+    """A response that is there already."""
 
     def __init__(self, kind: str, body: bytes) -> None:
         headers = (("Content-Type", kind), ("Content-Length", str(len(body))))

@@ -41,8 +41,8 @@ def _http_client(url: str, path: Path) -> None:
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port)
     with contextlib.closing(connection), path.open("wb", buffering=0) as file:
         connection.request("GET", parts.path)
-        reply, buffer = connection.getresponse(), memoryview(bytearray(_PIECE))
-        while count := reply.readinto(buffer):
+        response, buffer = connection.getresponse(), memoryview(bytearray(_PIECE))
+        while count := response.readinto(buffer):
             file.write(buffer[:count])
 
 
@@ -53,15 +53,18 @@ def _client(url: str, path: Path) -> None:
 
 def _requests(url: str, path: Path) -> None:
     requests = importlib.import_module("requests")
-    with requests.get(url, stream=True, timeout=60) as reply, path.open("wb", buffering=0) as file:
-        for piece in reply.iter_content(_PIECE):
+    with (
+        requests.get(url, stream=True, timeout=60) as response,
+        path.open("wb", buffering=0) as file,
+    ):
+        for piece in response.iter_content(_PIECE):
             file.write(piece)
 
 
 def _httpx2(url: str, path: Path) -> None:
     httpx2 = importlib.import_module("httpx2")
-    with httpx2.stream("GET", url, timeout=60) as reply, path.open("wb", buffering=0) as file:
-        for piece in reply.iter_bytes(_PIECE):
+    with httpx2.stream("GET", url, timeout=60) as response, path.open("wb", buffering=0) as file:
+        for piece in response.iter_bytes(_PIECE):
             file.write(piece)
 
 
@@ -85,9 +88,9 @@ async def _trio_client(url: str, path: Path) -> None:
 
 async def _trio_httpx2(url: str, path: Path) -> None:
     httpx2 = importlib.import_module("httpx2")
-    async with httpx2.AsyncClient(timeout=60) as client, client.stream("GET", url) as reply:
+    async with httpx2.AsyncClient(timeout=60) as client, client.stream("GET", url) as response:
         with path.open("wb", buffering=0) as file:
-            async for piece in reply.aiter_bytes(_PIECE):
+            async for piece in response.aiter_bytes(_PIECE):
                 file.write(piece)
 
 

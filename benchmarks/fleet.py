@@ -35,7 +35,7 @@ _BODY = (
 
 
 def benchmark() -> AbstractContextManager[Benchmark]:
-    """Return the benchmark of one step: a query handed out, and its reply read."""
+    """Return the benchmark of one step: a query handed out, and its response read."""
     return _benchmark()
 
 

@@ -35,7 +35,7 @@ Run = Callable[[], object]
 
 
 def _loop(call: Callable[[str, str, object], Any]) -> Run:
-    """Return the loop that a user writes, on what sends a request and returns the reply's JSON."""
+    """Return the loop of a user, on what sends a request and returns the JSON of its response."""
 
     def run() -> None:
         task = call("POST", "/v1/image2/images", _BODY)
@@ -62,8 +62,8 @@ def _http_client(base_url: str, opened: ExitStack) -> Run:
     def call(method: str, path: str, body: object) -> Any:
         sent = None if body is None else json.dumps(body)
         connection.request(method, path, sent, {**_HEADERS, "Content-Type": "application/json"})
-        with connection.getresponse() as reply:
-            return json.loads(reply.read())
+        with connection.getresponse() as response:
+            return json.loads(response.read())
 
     return _loop(call)
 

@@ -164,12 +164,12 @@ class _Answers(asyncio.Protocol):
         self._asked[path] += 1
         shape = _SHAPES[path.split("/", 2)[1]]
         record = shape(self._origin + path, len(self._asked), self._asked[path])
-        reply = json.dumps(record).encode()
+        response = json.dumps(record).encode()
         last = _last(path) == ONCE
         self._transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%s"
             b"Content-Length: %d\r\n\r\n%s"
-            % (b"Connection: close\r\n" if last else b"", len(reply), reply)
+            % (b"Connection: close\r\n" if last else b"", len(response), response)
         )
         if last:
             self._transport.close()

@@ -1,4 +1,4 @@
-"""Streamed replies, from the bytes to chunks, against a floor and peers.
+"""Streamed responses, from the bytes to chunks, against a floor and peers.
 
 Two things are compared, and should not be taken for each other:
 

@@ -73,7 +73,7 @@ class ByHand:
     """The loop that a user writes.
 
     Args:
-        call: Sends a request, given a method, a path and a body, and returns the reply's JSON.
+        call: Sends a request, given a method, a path and a body, and returns the response's JSON.
     """
 
     def __init__(self, call: Callable[[str, str, bytes | None], Awaitable[Any]]) -> None:
@@ -156,9 +156,9 @@ async def httpx2(base_url: str, _: int) -> AsyncIterator[Client]:
 
         async def call(method: str, path: str, body: bytes | None) -> Any:
             headers = HEADERS if body is None else POST_HEADERS
-            reply = await client.request(method, path, content=body, headers=headers)
-            assert reply.status_code == OK
-            return reply.json()
+            response = await client.request(method, path, content=body, headers=headers)
+            assert response.status_code == OK
+            return response.json()
 
         yield ByHand(call)
 
@@ -172,9 +172,9 @@ async def _requests(base_url: str, at_once: int) -> AsyncIterator[Client]:
         def send(method: str, path: str, body: bytes | None) -> Any:
             headers = HEADERS if body is None else POST_HEADERS
             url = f"{base_url}{path}"
-            reply = session.request(method, url, data=body, headers=headers, timeout=60)
-            assert reply.status_code == OK
-            return reply.json()
+            response = session.request(method, url, data=body, headers=headers, timeout=60)
+            assert response.status_code == OK
+            return response.json()
 
         limiter = trio.CapacityLimiter(at_once)
         yield ByHand(partial(trio.to_thread.run_sync, send, limiter=limiter))

@@ -1,9 +1,9 @@
-"""One lost reply costs one POST: what `python -m benchmarks lost_replies` says of this library."""
+"""One lost response costs one POST, says `python -m benchmarks lost_responses` of this library."""
 
 from __future__ import annotations
 
 import pytest
-from benchmarks.lost_replies import FAULTS, OURS, Library, count, posts_for
+from benchmarks.lost_responses import FAULTS, OURS, Library, count, posts_for
 
 from muybridge import CreateAmbiguous
 

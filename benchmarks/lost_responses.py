@@ -1,7 +1,7 @@
-"""How many POSTs one lost reply costs: `python -m benchmarks lost_replies`.
+"""How many POSTs one lost response costs: `python -m benchmarks lost_responses`.
 
 A server on this machine reads one whole POST, as a service does that accepts and charges it, and
-then the reply is lost. It counts the POSTs that come for one call on a library, at the library's
+then the response is lost. It counts the POSTs that come for one call on a library, at the library's
 own settings; only what makes it slow is shortened, and the output says what. A library that is
 not installed is left out.
 """
@@ -28,7 +28,7 @@ import trio
 import muybridge
 
 READ_TIMEOUT = 0.5
-"""Seconds that a library is told to wait for a reply that never comes."""
+"""Seconds that a library is told to wait for a response that never comes."""
 PATIENCE = 60.0
 """Seconds after which the server gives up a connection that says nothing."""
 PAUSE = 0.01
@@ -51,11 +51,11 @@ def _gateway(status: int, reason: str) -> Fault:
         f"<center><h1>{status} {reason}</h1></center>\n<hr><center>nginx</center>\n"
         "</body>\n</html>\n"
     )
-    reply = (
+    response = (
         f"HTTP/1.1 {status} {reason}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n"
         f"Connection: close\r\n\r\n{body}"
     )
-    return lambda connection: connection.sendall(reply.encode())
+    return lambda connection: connection.sendall(response.encode())
 
 
 def _hang(connection: socket.socket) -> None:
@@ -258,11 +258,11 @@ class Count:
 
 
 def posts_for(create: Callable[[str], object], fault: Fault) -> int:
-    """Return how many POSTs one call makes when its reply is lost to *fault*.
+    """Return how many POSTs one call makes when its response is lost to *fault*.
 
     Args:
         create: Makes one thing that costs money, at the URL given.
-        fault: What happens to the reply.
+        fault: What happens to the response.
 
     Raises:
         RuntimeError: None came, or the call succeeded: it was not what is to be measured.
