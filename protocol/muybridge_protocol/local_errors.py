@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import attrs
-
 from muybridge_protocol.problems import InputProblem, heading, list_problems
 from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
@@ -165,7 +163,7 @@ class InvalidInput(LocalError):
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
         """Return the error and all of its problems as a JSON object."""
-        return {**super().to_dict(face), "problems": [*map(attrs.asdict, self.problems)]}
+        return {**super().to_dict(face), "problems": [one._asdict() for one in self.problems]}
 
     def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
         """Return every problem."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from muybridge_protocol.records.json import readable
 
 _SHOWN_PROBLEMS: Final = 50
 
 
-@attrs.frozen
-class InputProblem:
+class InputProblem(NamedTuple):
     """Something wrong in a file, a list of items or a table.
 
     Args:
