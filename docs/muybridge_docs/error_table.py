@@ -32,12 +32,12 @@ _COMMON: Final = ("task", "advice", "raw", "body")
 
 def errors() -> str:
     """Return the table of all public errors."""
-    rows = (_row(kind) for kind in _kinds())
+    rows = map(_row, sorted(_kinds(), key=lambda kind: kind.__name__))
     return table(("Error", "Charged", "On it", "Remedies"), rows)
 
 
 def _kinds() -> Iterator[type[MuybridgeError]]:
-    """Yield each public error that is raised, in the order of its first module."""
+    """Yield each public error that is raised."""
     met: set[object] = set()
     for name in _MODULES:
         module = import_module(name)

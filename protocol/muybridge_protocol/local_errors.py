@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from muybridge_protocol.problems import heading, list_problems
+from muybridge_protocol.problems import InputProblem, heading, list_problems
 from muybridge_protocol.remedies import Charged, Face, Remedy, RemedyKind, in_python, message
 
 if TYPE_CHECKING:
-    from muybridge_protocol.problems import InputProblem
     from muybridge_protocol.rules.values import Problem
 
 
@@ -164,10 +163,7 @@ class InvalidInput(LocalError):
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
         """Return the error and all of its problems as a JSON object."""
-        return {
-            **super().to_dict(face),
-            "problems": [problem.to_dict() for problem in self.problems],
-        }
+        return {**super().to_dict(face), "problems": [one._asdict() for one in self.problems]}
 
     def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
         """Return every problem."""

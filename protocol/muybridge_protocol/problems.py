@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from muybridge_protocol.records.json import readable
 
 _SHOWN_PROBLEMS: Final = 50
-"""Most problems that a message lists; of the others it says how many there are."""
 
 
 class InputProblem(NamedTuple):
@@ -26,10 +25,6 @@ class InputProblem(NamedTuple):
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (self.where, self.field, self.message)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the problem as a JSON object."""
-        return dict(zip(self._fields, self, strict=True))
 
 
 def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:

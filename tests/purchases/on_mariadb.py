@@ -178,15 +178,14 @@ class MariaDatabase:
         try:
             yield
         except TimeoutError as error:
-            raise StoreUnusable(
-                f"{self.place} is busy. Nothing is sent. Run again later."
-            ) from error
+            said = f"{self.place} is busy. Nothing is sent. Run again later."
+            raise StoreUnusable(said, away=True) from error
         except pymysql.Error as error:
             code = error.args[0] if error.args else None
             if code in (ER.DUP_ENTRY, ER.LOCK_DEADLOCK):
                 raise Conflict from error
             if code == ER.NO_SUCH_TABLE:
-                raise StoreUnusable(f"{self.place} {REPLACED}") from error
+                raise StoreUnusable(f"{self.place} {REPLACED}", lacks="past") from error
             raise StoreUnusable(
                 f"{self.place}: {error.args[-1] if error.args else error!r}. Nothing is sent. Make "
                 "the database reachable and writable."
