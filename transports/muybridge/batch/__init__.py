@@ -20,7 +20,7 @@ from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, r
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.folder import BatchMissing, WrongStore
 from muybridge.batch.items.preview import Preview, preview
-from muybridge.batch.items.reading import BatchProblem, InvalidBatch, read_items
+from muybridge.batch.items.reading import BatchProblem, InvalidBatch, ValidItems, read_items
 from muybridge.batch.items.submission import WrongService
 from muybridge.batch.results.manifest import (
     ManifestRow,
@@ -55,6 +55,7 @@ __all__ = [
     "SharedReport",
     "Stage",
     "StoreUnusable",
+    "ValidItems",
     "What",
     "WrongPlace",
     "WrongService",

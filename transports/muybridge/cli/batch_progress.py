@@ -11,6 +11,7 @@ import attrs
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.items.entry import Entry
+from muybridge.batch.items.reading import BatchProblem
 from muybridge.cli.terminal import document, is_live, message_console, say
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import readable
@@ -192,6 +193,30 @@ _STEP_NUMBERS = {What.SENDING: 0, What.SUBMITTED: 1, What.STATUS: 2, What.COMPLE
 _LAST_STEP = 4
 
 
+class Skipped:
+    """Reports the problems of items that are skipped, and is true once there are any.
+
+    Args:
+        json: Whether programs read it.
+    """
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._any = False
+
+    def __bool__(self) -> bool:
+        """Return whether an item was skipped."""
+        return self._any
+
+    def __call__(self, problem: BatchProblem) -> None:
+        """Report *problem*."""
+        self._any = True
+        if self._json:
+            document({"event": "skipped", **skipped_record(problem)})
+        else:
+            say(f"skipped: {problem}")
+
+
 @contextmanager
 def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, None]:
     """Yield the function that reports each event: as JSON, as bars or as lines."""
@@ -212,6 +237,11 @@ def line(event: BatchEvent) -> str:
     parts = [said, event.task if event.what is What.SUBMITTED else None, event.detail]
     joint = ": " if event.what in _PROBLEMS and event.detail != _AS_BEFORE else " "
     return readable(f"{label}: {joint.join(filter(None, parts))}", _LONGEST_LINE)
+
+
+def skipped_record(problem: BatchProblem) -> dict[str, Any]:
+    """Return a problem of an item that is skipped as programs read it."""
+    return attributes(problem, "where", "field", "message")
 
 
 def event_record(event: BatchEvent) -> dict[str, Any]:

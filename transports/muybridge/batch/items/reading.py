@@ -13,7 +13,7 @@ import csv
 import json
 import os
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -98,6 +98,10 @@ class WrongItem(ValueError):
         self.problems: tuple[tuple[str, str], ...] = problems
 
 
+class UnreadableRest(WrongItem):
+    """The rest of a file cannot be read, so that nobody knows which items it has."""
+
+
 @attrs.frozen(kw_only=True)
 class ItemFields:
     """The fields of an item, with the right shape, but not checked against its family's rules.
@@ -170,8 +174,29 @@ class CheckedItems:
             yield CheckedItem(name=name, stem=stem, family=family, body=body)
 
 
-Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]] | CheckedItems
-"""A file, or requests, or objects with the keys of a file's items; or such that were checked."""
+Items = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
+"""A file, or requests, or objects with the keys of a file's items."""
+
+
+@attrs.frozen
+class ValidItems:
+    """The valid items of a source, for every call that takes one. The others are skipped.
+
+    To send one later, put it, corrected, at the end of the source: items of a batch keep their
+    order.
+
+    Args:
+        source: A file, requests, or objects with the keys of a file's items.
+        on_invalid: Called with each problem of the items that are skipped. If no item is valid, or
+            the file cannot be read to its end, all problems are raised as `InvalidBatch` instead.
+    """
+
+    source: str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
+    on_invalid: Callable[[BatchProblem], None]
+
+
+Source = Items | CheckedItems | ValidItems
+"""Items, such that were checked, or the valid ones among them."""
 
 
 def read_items(source: Source) -> list[CheckedItem]:
@@ -179,7 +204,7 @@ def read_items(source: Source) -> list[CheckedItem]:
 
     Args:
         source: A file whose name ends with `.jsonl`, `.json` or `.csv`; or requests, or objects
-            with the keys of a file's items.
+            with the keys of a file's items; or the `ValidItems` of one of these.
 
     Raises:
         InvalidBatch: Some items are not valid; all problems are listed.
@@ -204,9 +229,14 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
     if isinstance(source, CheckedItems):
         yield source
         return
+    on_invalid = None
+    if isinstance(source, ValidItems):
+        on_invalid = source.on_invalid
+        source = source.source
     problems: list[BatchProblem] = []
     stems = _Stems()
     count = 0
+    whole = True
     folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
     with SpooledTemporaryFile(_IN_MEMORY) as file:
         for where, value in located(source):
@@ -216,6 +246,7 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
                 name, request, body = _checked(value, folder, own)
             except WrongItem as wrong:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
+                whole = whole and not isinstance(wrong, UnreadableRest)
                 continue
             count += 1
             stem = stems.add(name, count)
@@ -223,12 +254,15 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
             problems.append(BatchProblem("the batch", "", NO_ITEM))
-        if problems:
+        if on_invalid is not None and count and whole:
+            for problem in problems:
+                on_invalid(problem)
+        elif problems:
             raise InvalidBatch(problems)
         yield CheckedItems(file, count)
 
 
-def located(source: Source) -> Iterator[tuple[str, Any]]:
+def located(source: Items) -> Iterator[tuple[str, Any]]:
     """Yield each item, or a `WrongItem`, with its place in the source."""
     if isinstance(source, MediaRequest | Mapping):
         yield "the batch", WrongItem(("", "it is a single item; put it into a list"))
@@ -259,7 +293,7 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
         try:
             yield from reader(file)
         except UnicodeDecodeError:
-            yield str(path), WrongItem(("", "it is not UTF-16; save the file as UTF-8"))
+            yield str(path), UnreadableRest(("", "it is not UTF-16; save the file as UTF-8"))
 
 
 def _is_binary(path: Path) -> bool:
@@ -325,7 +359,7 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
             cells = {name: cell for name, cell in zip(names, row, strict=False) if cell != ""}
             yield where, _typed(cells)
     except csv.Error as error:
-        yield f"line {rows.line_num}", WrongItem(("", f"it is not CSV: {error}"))
+        yield f"line {rows.line_num}", UnreadableRest(("", f"it is not CSV: {error}"))
 
 
 def _without_family(names: list[str]) -> str:
