@@ -68,8 +68,8 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool, quiet: bool
             if not (quiet and verdict.ok):
                 sys.stdout.write(json.dumps(_record(verdict)) + "\n")
     if wrong:
-        are = "item is" if wrong == 1 else "items are"
-        say(f"{wrong} of {count} {are} not valid{'' if quiet else '; --quiet prints only those'}")
+        how = "" if quiet else "; --quiet prints only those"
+        say(f"not valid: {wrong} of {count} items{how}")
     context.exit(FAILED if wrong else DONE)
 
 
