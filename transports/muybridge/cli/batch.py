@@ -156,7 +156,8 @@ def run(
     later, put them, corrected, at the end of FILE.
 
     With --json: one JSON object per line on stdout for each event, and finally {event: summary, ok,
-    exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, joins, left,
+    exit_code, counts, items, sheet}. Problems of skipped items are {event: skipped, where, field,
+    message}. With --dry-run: {event: preview, ok, sends, joins, left,
     counts, exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as in
     `muybridge estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
