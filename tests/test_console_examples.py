@@ -116,6 +116,8 @@ def test_calls_run(
     for call in calls_on(page):
         if call.line.startswith("cat "):
             Path(call.line.removeprefix("cat ")).write_text(call.printed + "\n", encoding="utf-8")
+        if call.line.startswith("export MUYBRIDGE_STORE="):
+            monkeypatch.setenv(*call.line.removeprefix("export ").split("="))
         if not call.line.startswith("muybridge ") or call.line in ELSEWHERE:
             continue
         line = re.sub(r"task-\w+", lambda found: ids.get(found[0], found[0]), call.line)

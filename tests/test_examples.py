@@ -26,7 +26,8 @@ __all__ = ["postgres", "stdio"]
 # Loaded here, because a server's stderr is what stderr is at this import.
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 DATABASE = "postgresql://studio@db.internal/studio"
 """A database of the pages. The tests have one of their own in its place."""
 ELSEWHERE = {"job-queues.md"}
@@ -94,7 +95,8 @@ def test_examples_run(
 ) -> None:
     """The Python on a page runs from top to bottom, and prints what the page shows.
 
-    Tests on the page run as under pytest. Clients poll more often than the real service allows.
+    Each section of the README also runs when it is pasted alone. Tests on the page run as under
+    pytest. Clients poll more often than the real service allows.
     """
     for client in (Client, AsyncClient):
         monkeypatch.setattr(client, "__init__", hurried(client.__init__))
@@ -106,13 +108,19 @@ def test_examples_run(
     def printed_at_last(example: Example) -> None:
         assert capsys.readouterr().out.endswith(str(example.parsed))
 
-    has_database = DATABASE in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    has_database = DATABASE in text
     database = request.getfixturevalue("postgres").fresh() if has_database else ""
     # An example may set variables, too.
     with patch.dict(os.environ), asyncio.Runner() as runner:
         cells = CodeBlockParser("python", Cells(runner, database))
         document = Sybil([cells, CodeBlockParser("text", printed_at_last)]).parse(page)
+        section = -1
         for example in document.examples():
+            begins = text.rfind("\n## ", 0, example.start)
+            if page == README and begins != section:
+                section = begins
+                document.namespace.clear()
             example.evaluate()
     for name, test in document.namespace.items():
         if name.startswith("test_"):

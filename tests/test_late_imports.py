@@ -58,6 +58,7 @@ COSTS = {
     "muybridge.cli.commands": "click: without it, the command says how to install it",
     "muybridge.cli.errors": "only after an error",
     "muybridge.cli.mistakes": "only after a mistake: difflib",
+    "muybridge.cli.narrow_tables": "rich",
     "muybridge.cli.verbose": "logging: --verbose alone needs it",
     "muybridge_protocol.hosts": "the guard of tests: the plugin loads with every pytest run",
     "muybridge_protocol.service": "the guard of tests, and the client's half of the command",

@@ -48,6 +48,20 @@ def command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Comma
 WORKER = "worker --store URL --batch horses --out DIR --poll-interval 0.01"
 
 
+def test_invalid_items_are_skipped(command: Command, tmp_path: Path) -> None:
+    """`batch submit --skip-invalid` submits the valid items, and tells why others are skipped."""
+    with (tmp_path / "horses.jsonl").open("a") as file:
+        file.write("{}\n")
+    words = "batch submit FILE --store URL --name horses"
+    assert command(words).exit_code == 2
+    done = command(f"{words} --skip-invalid")
+    assert (done.exit_code, done.stdout) == (1, "2 queued\n")
+    assert done.stderr.splitlines()[0] == "skipped: line 3: family: is required"
+    done = command(f"{words} --skip-invalid --json")
+    told = {"where": "line 3", "field": "family", "message": "is required"}
+    assert (done.exit_code, json.loads(done.stdout)["skipped"]) == (1, [told])
+
+
 def test_from_file_to_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
     """A batch is submitted without a request, and a worker makes it, and says so by its code."""
     done = command("batch submit FILE --store URL --name horses")

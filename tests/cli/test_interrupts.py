@@ -155,7 +155,7 @@ def test_serve_ends_well(start: Start) -> None:
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_while_it_starts_it_ends_quietly(words: tuple[str, ...]) -> None:
-    """Ctrl-C while the command's parts are loaded exits with 130 and one line."""
+    """Ctrl-C while the command is loaded exits with 130, and says that nothing was sent."""
     program = (
         "import sys\n"
         "from muybridge.cli import main\n"
@@ -172,7 +172,7 @@ def test_while_it_starts_it_ends_quietly(words: tuple[str, ...]) -> None:
         text=True,
         check=False,
     )
-    assert (ended.returncode, ended.stderr) == (130, "error: Interrupted.\n")
+    assert (ended.returncode, ended.stderr) == (130, "error: Interrupted. Nothing was sent.\n")
     if words:
         assert json.loads(ended.stdout)["error"]["exit_code"] == 130
     else:

@@ -18,6 +18,7 @@ import pytest
 from click.testing import Result
 
 from muybridge.purchases import Choice, Exceeded, Measure, State, Store, open_store
+from muybridge.purchases.environment import default_place
 from muybridge_protocol.purchases import Outcome
 from muybridge_protocol.records.tasks import Task
 from processes import environment
@@ -344,6 +345,17 @@ def test_what_has_no_cost(ask: Invoke, store: Store, tmp_path: Path) -> None:
 
 
 # Budgets
+
+
+def test_whom_a_budget_binds(invoke: Invoke, ask: Invoke, place: str) -> None:
+    """`budget set` tells how programs come to use its store, unless they do already."""
+    words = ("budget", "set", "--max-creates", "3", "--per", "day")
+    said = "it binds only programs that use this store; for all of yours: export MUYBRIDGE_STORE="
+    assert said not in ask(*words).stderr
+    named = "URL" if "://" in place else place
+    assert f"{said}{named}\n" in invoke(*words, "--store", place).stderr
+    assert f"{said}{default_place()}\n" in invoke(*words).stderr
+    assert f"{said}{default_place()}\n" in ask(*words, "--store", default_place()).stderr
 
 
 def test_budgets(ask: Invoke, store: Store) -> None:

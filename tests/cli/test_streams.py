@@ -192,6 +192,25 @@ def test_tables_fit_a_terminal(start: Start) -> None:
     assert "…" not in seen
 
 
+def words_of(shown: str) -> set[str]:
+    return set(re.sub(r"\x1b\[[0-9;]*m", "", shown).split())
+
+
+@pytest.mark.parametrize("words", [("families",), ("models",), ("estimate", "requests.jsonl")])
+def test_tables_break_no_word(start: Start, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """On a terminal of 40 columns each word of a table is whole, and no line is longer."""
+    item = {"family": "imgb", "model": "imgb-2", "prompt": "a horse"}
+    (tmp_path / "requests.jsonl").write_text(json.dumps(item))
+    wide, _, _ = on_a_terminal(start, "stdout", *words, env={"COLUMNS": "400"})
+    narrow, _, code = on_a_terminal(start, "stdout", *words, env={"COLUMNS": "40"})
+    assert code == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", narrow).replace("\r", "").split("\n")
+    assert [line for line in lines if len(line) > 40] == []
+    headings = {"Family", "Model", "Field", "Version"}  # of first columns, which lists lack
+    missing = {word for word in words_of(wide) - headings if word not in narrow}
+    assert {word for word in missing if len(word) <= 38} == set()
+
+
 def test_a_broken_pipe_ends_quietly(start: Start, tmp_path: Path) -> None:
     """When the reader of stdout has gone, the command ends without a word."""
     (tmp_path / "requests.jsonl").write_text('{"family": "imga", "body": {}}\n' * 5000)

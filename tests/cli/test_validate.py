@@ -116,7 +116,11 @@ def test_every_line_has_its_verdict(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(LINES))
     ended = invoke("validate", "requests.jsonl")
     assert [json.loads(line) for line in ended.stdout.splitlines()] == EXPECTED
-    assert (ended.exit_code, ended.stderr) == (1, "")
+    wrong = sum(not one["ok"] for one in EXPECTED)
+    told = f"not valid: {wrong} of {len(EXPECTED)} items; --quiet prints only those\n"
+    assert (ended.exit_code, ended.stderr) == (1, told)
+    ended = invoke("validate", "--quiet", "requests.jsonl")
+    assert ended.stderr == f"not valid: {wrong} of {len(EXPECTED)} items\n"
 
 
 def test_a_verdict_is_written_exactly_so(invoke: Invoke) -> None:

@@ -18,6 +18,14 @@ def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+def test_pages_name_the_version() -> None:
+    """The contract and the changelog are those of this version."""
+    version = muybridge.__version__
+    assert f"Muybridge is at {version}," in page("api.md")
+    changelog = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", changelog, re.MULTILINE)[0] == version
+
+
 def test_every_page_is_in_the_contents() -> None:
     """The index links to each page, for readers and in the contents for Sphinx."""
     index = page("index.md")

@@ -18,7 +18,7 @@ from muybridge.batch.items.decision_table import (
 from muybridge.batch.items.decisions import abandon, adopt, release, resubmit, retry
 from muybridge.batch.items.entry import Entry
 from muybridge.batch.items.preview import Preview, preview
-from muybridge.batch.items.reading import read_items
+from muybridge.batch.items.reading import ValidItems, read_items
 from muybridge.batch.results.manifest import (
     ManifestRow,
     manifest,
@@ -47,6 +47,7 @@ __all__ = [
     "SharedReport",
     "Stage",
     "StoreUnusable",
+    "ValidItems",
     "What",
     "abandon",
     "adopt",

@@ -13,21 +13,24 @@ from muybridge.signals import Terminated, terminating_on_signals
 def main() -> None:
     """Run the command."""
     guard_streams()
+    loaded = False
     with terminating_on_signals():
         try:
+            _load()
+            loaded = True
             _run()
         except KeyboardInterrupt as error:  # once loaded, the command reports this itself
             code = OF_A_SIGNAL + error.number if isinstance(error, Terminated) else INTERRUPTED
-            _report_interrupted(code)
+            _report_interrupted(
+                code, "Interrupted." if loaded else "Interrupted. Nothing was sent."
+            )
             sys.exit(code)
 
 
-def _run() -> None:
+def _load() -> None:
     # While these are loaded, signals are handled.
     try:
-        import click
-
-        from muybridge.cli.commands import muybridge
+        import muybridge.cli.commands  # noqa: F401  `_run` runs it
     except ModuleNotFoundError as error:
         if (error.name or "muybridge").startswith("muybridge"):
             raise
@@ -36,6 +39,12 @@ def _run() -> None:
         message = f"error: the command needs {error.name}: {install_command()}"
         print(message, file=sys.stderr)  # noqa: T201  there is nothing else to print with
         sys.exit(ExitCode.INVALID)
+
+
+def _run() -> None:
+    import click
+
+    from muybridge.cli.commands import muybridge
 
     try:
         code: int = muybridge(prog_name="muybridge", standalone_mode=False)
@@ -47,11 +56,11 @@ def _run() -> None:
     sys.exit(code)
 
 
-def _report_interrupted(code: int) -> None:
+def _report_interrupted(code: int, message: str) -> None:
     from json import dumps
 
-    print("error: Interrupted.", file=sys.stderr)  # noqa: T201  there is nothing else to print with
+    print(f"error: {message}", file=sys.stderr)  # noqa: T201  there is nothing else to print with
     if "--json" in sys.argv:
-        error = {"type": "Interrupted", "message": "Interrupted.", "exit_code": code}
+        error = {"type": "Interrupted", "message": message, "exit_code": code}
         with suppress(OSError):
             print(dumps({"ok": False, "error": error}), flush=True)  # noqa: T201  the same

@@ -15,7 +15,7 @@ import click
 from muybridge import batch as batches
 from muybridge.batch import Preview, Report, read_items
 from muybridge.batch.items.folder import FOLDER, Record, find_batch
-from muybridge.batch.items.reading import THE_BATCH, Source, checked_items
+from muybridge.batch.items.reading import THE_BATCH, Source, ValidItems, checked_items
 from muybridge.batch.results.reports import reasons
 from muybridge.batch.results.sheet.contact_sheet import NAME as SHEET
 from muybridge.batch.running.opening import LOCAL
@@ -25,7 +25,7 @@ from muybridge.cli.batch_decisions import retry
 from muybridge.cli.batch_manifest import manifest
 from muybridge.cli.batch_places import BATCH, place_of
 from muybridge.cli.batch_preview import confirm, show_preview
-from muybridge.cli.batch_progress import reporting
+from muybridge.cli.batch_progress import Skipped, reporting
 from muybridge.cli.batch_reports import (
     ENDINGS,
     counted,
@@ -44,6 +44,7 @@ from muybridge.cli.errors import in_command, interrupted_code, interruption
 from muybridge.cli.exit_codes import (
     AMBIGUOUS,
     DONE,
+    FAILED,
     INTERRUPTED,
     NOT_SAVED,
     SAFE,
@@ -115,6 +116,7 @@ _SHEET = ("muybridge", "batch", "sheet")
     "--dedupe", is_flag=True, help="Let identical requests share one task, which is paid for once."
 )
 @options.rate_limit
+@options.skip_invalid
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--yes", is_flag=True, help="Send without asking.")
 @options.local
@@ -130,6 +132,7 @@ def run(
     limit: int | None,
     dedupe: bool,
     rate: float | None,
+    skip_invalid: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
@@ -149,8 +152,12 @@ def run(
     --dry-run needs no key; with prices, it shows costs as well. With a budget, it shows how much of
     each limit is already spent, and whether the rest is enough.
 
+    --skip-invalid sends the valid requests of a file in which others are not valid. To send those
+    later, put them, corrected, at the end of FILE.
+
     With --json: one JSON object per line on stdout for each event, and finally {event: summary, ok,
-    exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, joins, left,
+    exit_code, counts, items, sheet}. Problems of skipped items are {event: skipped, where, field,
+    message}. With --dry-run: {event: preview, ok, sends, joins, left,
     counts, exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as in
     `muybridge estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
@@ -169,12 +176,13 @@ def run(
         limit=limit,
         dedupe=dedupe,
         rate=rate,
+        skipped=Skipped(json=invocation.presentation.json) if skip_invalid else None,
         asks=not (yes or connection.local) and sys.stdin.isatty() and sys.stderr.isatty(),
         prices=invocation.spending.read_prices(),
     )
     if dry_run:
         with store_errors(context, invocation):
-            show_preview(invocation, chosen.preview(file), chosen.prices)
+            show_preview(invocation, chosen.preview(chosen.source), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
     invocation.note(resuming=partial(_command, chosen))
@@ -186,7 +194,7 @@ def run(
             interrupted, report = interrupt, _report_after(interrupt, out)
             notes = " ".join(getattr(interrupt, "__notes__", []))
             say(": ".join(filter(None, (interruption(interrupt), notes))))
-        _finish(context, invocation, report, interrupted=interrupted)
+        _finish(context, invocation, report, interrupted=interrupted, skipped=chosen.skipped)
 
 
 @attrs.frozen(kw_only=True)
@@ -201,6 +209,7 @@ class _Chosen:
         limit: Maximum number of new items to send, or None for all.
         dedupe: Whether identical requests share one task.
         rate: Maximum requests per second, or None to leave it unchanged.
+        skipped: Reports the problems of items that are skipped, or None to skip none.
         asks: Whether to ask before sending.
         prices: What requests cost, or None if that is not known.
     """
@@ -212,8 +221,16 @@ class _Chosen:
     limit: int | None
     dedupe: bool
     rate: float | None
+    skipped: Skipped | None
     asks: bool
     prices: PriceList | None
+
+    @property
+    def source(self) -> Source | None:
+        """The items of the file, or None to resume."""
+        if self.file is None or self.skipped is None:
+            return self.file
+        return ValidItems(self.file, self.skipped)
 
     def preview(self, source: Source | None) -> Preview:
         """Return what would be sent of *source*, which is the file or its checked items."""
@@ -238,9 +255,9 @@ def _run(chosen: _Chosen) -> Report:
         try:
             client = invocation.open_client(stack)
         except LocalError as error:
-            _check_file_too(chosen.file, error)
+            _check_file_too(chosen.source, error)
             raise
-        source: Source | None = chosen.file
+        source = chosen.source
         limit = chosen.limit
         if chosen.asks:
             if source is not None:  # they are checked once, for the question and for the run
@@ -310,12 +327,12 @@ def status(context: click.Context, invocation: Invocation, batch: str) -> None:
     _finish(context, invocation, report)
 
 
-def _check_file_too(file: str | None, error: LocalError) -> None:
-    """Report problems with the items of *file* together with *error*."""
-    if file is None:
+def _check_file_too(source: Source | None, error: LocalError) -> None:
+    """Report problems with the items of *source* together with *error*."""
+    if source is None:
         return
     try:
-        read_items(file)
+        read_items(source)
     except InvalidInput as wrong:
         # The heading of the problems says already that nothing was sent.
         parts = (part for part in error.args if part != NOTHING_SENT)
@@ -335,9 +352,12 @@ def _finish(
     report: Report,
     *,
     interrupted: KeyboardInterrupt | None = None,
+    skipped: Skipped | None = None,
 ) -> None:
     """Report the state of the batch, and exit with the code for it."""
     state, counts = exit_code_of(report), dict(_counts(report))
+    if state == DONE and skipped:
+        state = FAILED
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.presentation.json:
         sheet_path = None if report.sheet is None else str(report.sheet)
@@ -402,7 +422,7 @@ def _command(chosen: _Chosen) -> str | None:
     if not _is_begun(chosen.out):
         if chosen.file is None or not Path(chosen.file).is_file():
             return None
-        words.append(chosen.file)
+        words += [chosen.file, *(["--skip-invalid"] if chosen.skipped is not None else [])]
         if chosen.rate is not None:
             words += ["--rate", f"{chosen.rate:g}"]
     words += ["--out", chosen.out, "--concurrency", str(chosen.concurrency)]

@@ -12,6 +12,7 @@ import attrs
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.items.entry import Entry
 from muybridge.cli.terminal import document, is_live, message_console, say
+from muybridge_protocol.problems import InputProblem
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import is_terminal
@@ -193,6 +194,30 @@ _LAST_STEP = 4
 """How much a bar is when it is full. An item that has ended loses its bar."""
 
 
+class Skipped:
+    """Reports the problems of items that are skipped, and is true once there are any.
+
+    Args:
+        json: Whether programs read it.
+    """
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._any = False
+
+    def __bool__(self) -> bool:
+        """Return whether an item was skipped."""
+        return self._any
+
+    def __call__(self, problem: InputProblem) -> None:
+        """Report *problem*."""
+        self._any = True
+        if self._json:
+            document({"event": "skipped", **skipped_record(problem)})
+        else:
+            say(f"skipped: {problem}")
+
+
 @contextmanager
 def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, None]:
     """Yield the function that reports each event: as JSON, as bars or as lines."""
@@ -213,6 +238,11 @@ def line(event: BatchEvent) -> str:
     parts = [word, event.task if event.what is What.SUBMITTED else None, event.detail]
     joint = ": " if event.what in _PROBLEMS and event.detail != _AS_BEFORE else " "
     return readable(f"{label}: {joint.join(filter(None, parts))}", _LONGEST_LINE)
+
+
+def skipped_record(problem: InputProblem) -> dict[str, Any]:
+    """Return a problem of an item that is skipped as programs read it."""
+    return attributes(problem, "where", "field", "message")
 
 
 def event_record(event: BatchEvent) -> dict[str, Any]:

@@ -49,7 +49,7 @@ ENDINGS = (
         "some items are not finished",
     ),
     (NOT_SENT, (Stage.REFUSED,), "some were refused"),
-    (FAILED, (Stage.FAILED,), "some tasks failed"),
+    (FAILED, (Stage.FAILED,), "some tasks failed, or `--skip-invalid` skipped items"),
     (DONE, (), "all are done"),
 )
 """The exit code of a batch with an item in one of the states, and its meaning.

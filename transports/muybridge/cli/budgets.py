@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -16,6 +18,7 @@ from muybridge.cli.purchase_records import short_time
 from muybridge.cli.terminal import document, say, show, table
 from muybridge.cli.totals import plain
 from muybridge.purchases import Budget, Store
+from muybridge.purchases.environment import STORE_VARIABLE, place_in_commands
 from muybridge.verbs import spending
 from muybridge.verbs.spending import time_of
 from muybridge_protocol.estimates.units import EXACT
@@ -71,6 +74,7 @@ def set_budget(invocation: Invocation, *, tag: str, start: Literal["now", "start
             return
         for line in _lines(used):
             say(line)
+        _say_whom_it_binds(store)
 
 
 @budget.command("list", params=[JSON, STORE])
@@ -140,6 +144,20 @@ def show_budgets(invocation: Invocation, store: Store) -> None:
                 rows.add_row(tag or "(all)", limit, _plain(spent), _plain(left), since)
     show([rows])
     say(f"stored in {store.place}")
+
+
+def _say_whom_it_binds(store: Store) -> None:
+    """Tell how programs come to use *store*, if the environment does not lead them there.
+
+    Without a limit, a store or tags of its own, a program uses none, and no budget binds it.
+    """
+    if os.environ.get(STORE_VARIABLE) and not place_in_commands(store.place):
+        return
+    place = "URL" if "://" in store.place else shlex.quote(store.place)
+    say(
+        "it binds only programs that use this store; for all of yours: "
+        f"export {STORE_VARIABLE}={place}"
+    )
 
 
 def _lines(used: spending.Usage) -> Iterator[str]:

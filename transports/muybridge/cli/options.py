@@ -313,6 +313,12 @@ rate_limit: Callable[[Command], Command] = click.option(
     "unchanged; initially no limit].",
 )
 """The request rate of a batch, as a decorator."""
+skip_invalid: Callable[[Command], Command] = click.option(
+    "--skip-invalid",
+    is_flag=True,
+    help="Skip invalid items instead of refusing the whole file; each problem is reported.",
+)
+"""Whether invalid items of a batch are skipped, as a decorator."""
 STORE: click.Option = _option(
     "--store",
     metavar="PLACE",

@@ -82,10 +82,13 @@ def _write_array(items: Iterator[object]) -> None:
 
 
 def table(*headings: str) -> Table:
-    """Return an empty table. Long values wrap; nothing is cut off."""
-    from rich.table import Table
+    """Return an empty table. Long values wrap; nothing is cut off.
 
-    grid = Table(box=None, pad_edge=False, header_style="bold")
+    If its words do not fit side by side, each row is shown as a list.
+    """
+    from muybridge.cli.narrow_tables import NarrowTable
+
+    grid = NarrowTable(box=None, pad_edge=False, header_style="bold")
     for one in headings:
         grid.add_column(one, overflow="fold")
     return grid

@@ -15,6 +15,7 @@ from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import insecure_downloads
 from muybridge.cli.request_files import ask_for_items, finding_records
+from muybridge.cli.terminal import say
 from muybridge.verbs import validation
 from muybridge.verbs.request_files import Verdict
 from muybridge_protocol.records.convert import attributes
@@ -49,22 +50,27 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool, quiet: bool
 
     An error is {"field": ..., "message": ...}; the field has the service's name, and is "" if the
     error is about the whole item. "warnings" look the same and name settings that have no effect.
-    In a JSON array, "item" replaces "line". Exit code 0 if all items are valid, 1 if some are not.
+    In a JSON array, "item" replaces "line". Exit code 0 if all items are valid, 1 if some are not;
+    the last line on stderr says how many.
 
     With --media, "errors" also name broken rules about the media, whose fields may be like
     "referenceVideos[0]", and "undecided" names the rules that could not be checked.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    sound = True
+    count = wrong = 0
     invocation = invocation_of(context)
     own = invocation.connection.unopened_service().gave_out
     with ExitStack() as stack:
         client = stack.enter_context(checking_client(invocation)) if media else None
         ask_for_items(file)
         for verdict in validation.validate(file, client, own):
-            sound = sound and verdict.ok
+            count += 1
+            wrong += not verdict.ok
             if not (quiet and verdict.ok):
                 sys.stdout.write(json.dumps(_record(verdict)) + "\n")
-    context.exit(DONE if sound else FAILED)
+    if wrong:
+        how = "" if quiet else "; --quiet prints only those"
+        say(f"not valid: {wrong} of {count} items{how}")
+    context.exit(FAILED if wrong else DONE)
 
 
 def _record(verdict: Verdict) -> JsonObject:

@@ -8,17 +8,20 @@ from contextlib import ExitStack
 import click
 
 from muybridge import batch as batches
+from muybridge.batch.items.reading import ValidItems
 from muybridge.batch.running.worker import CONCURRENCY, CREATES
 from muybridge.cli import options
-from muybridge.cli.batch_progress import reporting
+from muybridge.cli.batch_progress import reporting, skipped_record
 from muybridge.cli.batch_reports import counted, show_shared, store_errors
 from muybridge.cli.consent import require_budget
+from muybridge.cli.exit_codes import DONE, FAILED
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.purchase_records import store_words
 from muybridge.cli.terminal import answer, document, say
 from muybridge.cli.verbose import logging_to_stderr
 from muybridge.purchases.environment import default_place
 from muybridge.signals import ignoring_signals
+from muybridge_protocol.problems import InputProblem
 
 
 @click.command(
@@ -39,6 +42,7 @@ from muybridge.signals import ignoring_signals
     "[default: unchanged; each worker has its own --out].",
 )
 @options.rate_limit
+@options.skip_invalid
 @pass_invocation
 @click.pass_context
 def submit(
@@ -49,6 +53,7 @@ def submit(
     name: str,
     out: str | None,
     rate: float | None,
+    skip_invalid: bool,
 ) -> None:
     """Begin a batch in a store, or add requests to it.
 
@@ -56,13 +61,16 @@ def submit(
     worker` does that, on as many machines as you like. The limits apply to all workers together. To
     change them or --out, submit the same FILE again. Workers read --out when they start.
 
-    With --json: {ok, counts}.
+    If --skip-invalid skips items, the exit code is 1.
+
+    With --json: {ok, counts}; if items were skipped, also {skipped: [{where, field, message}]}.
     """
     service = invocation.connection.service()
+    skipped: list[InputProblem] = []
     with store_errors(context, invocation):
         report = batches.submit(
             _shared(invocation, name),
-            file,
+            ValidItems(file, skipped.append) if skip_invalid else file,
             service,
             rate=rate,
             budget=invocation.spending.read_budget(),
@@ -70,12 +78,16 @@ def submit(
             out=out,
         )
     if invocation.presentation.json:
-        document({"ok": True, "counts": dict(report.counts)})
-        return
+        told = {"skipped": [skipped_record(one) for one in skipped]} if skipped else {}
+        document({"ok": True, "counts": dict(report.counts), **told})
+        context.exit(FAILED if skipped else DONE)
+    for problem in skipped:
+        say(f"skipped: {problem}")
     answer(counted(report.counts))
     words = ["--batch", name, *([] if report.out else ["--out", name])]
     store = store_words(invocation.spending.open_store())
     say(f"to start a worker, on any machine: muybridge worker {shlex.join([*store, *words])}")
+    context.exit(FAILED if skipped else DONE)
 
 
 @click.command(

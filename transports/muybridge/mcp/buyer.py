@@ -67,9 +67,9 @@ _UNDER_WAY: Final = 40.0
 """Seconds to wait for somebody else who is sending the same request: hosts give up after 60."""
 _SHOWN_PROMPT: Final = 300
 """Most characters of a prompt that a person is asked about."""
-_NO_LEAVE: Final = (
-    "Nothing was sent. This request costs money, and there is no leave for it: the host cannot ask "
-    "a person (elicitation), and the server has no budget that limits it. The person can restart "
+_NOT_ALLOWED: Final = (
+    "Nothing was sent. This request costs money, and nothing allows it: the host cannot ask a "
+    "person (elicitation), and the server has no budget that limits it. The person can restart "
     "the server with a budget, such as `muybridge mcp --max-creates 5`."
 )
 
@@ -189,7 +189,7 @@ class Buyer:
         if setup.limits(amounts):
             return None
         if not call.can_ask:
-            raise LocalError(_NO_LEAVE)
+            raise LocalError(_NOT_ALLOWED)
         question = _question(request, amounts, setup.prices, digest, again)
         answer = await self._consents.ask(call, question, f"{digest} {again}")
         if isinstance(answer, InputRequiredResult):

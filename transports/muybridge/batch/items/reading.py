@@ -13,7 +13,7 @@ import csv
 import json
 import os
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -62,6 +62,10 @@ class WrongItem(ValueError):
     def __init__(self, *problems: tuple[str, str]) -> None:
         super().__init__(problems)
         self.problems: tuple[tuple[str, str], ...] = problems
+
+
+class UnreadableRest(WrongItem):
+    """The rest of a file cannot be read, so that nobody knows which items it has."""
 
 
 @attrs.frozen(kw_only=True)
@@ -136,8 +140,29 @@ class CheckedItems:
             yield CheckedItem(name=name, stem=stem, family=family, body=body)
 
 
-Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]] | CheckedItems
-"""A file, or requests, or objects with the keys of a file's items; or such that were checked."""
+Items = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
+"""A file, or requests, or objects with the keys of a file's items."""
+
+
+@attrs.frozen
+class ValidItems:
+    """The valid items of a source, for every call that takes one. The others are skipped.
+
+    To send one later, put it, corrected, at the end of the source: items of a batch keep their
+    order.
+
+    Args:
+        source: A file, requests, or objects with the keys of a file's items.
+        on_invalid: Called with each problem of the items that are skipped. If no item is valid, or
+            the file cannot be read to its end, all problems are raised as `InvalidInput` instead.
+    """
+
+    source: str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
+    on_invalid: Callable[[InputProblem], None]
+
+
+Source = Items | CheckedItems | ValidItems
+"""Items, such that were checked, or the valid ones among them."""
 
 
 def read_items(source: Source) -> list[CheckedItem]:
@@ -145,7 +170,7 @@ def read_items(source: Source) -> list[CheckedItem]:
 
     Args:
         source: A file whose name ends with `.jsonl`, `.json` or `.csv`; or requests, or objects
-            with the keys of a file's items.
+            with the keys of a file's items; or the `ValidItems` of one of these.
 
     Raises:
         InvalidInput: Some items are not valid; all problems are listed.
@@ -170,9 +195,14 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
     if isinstance(source, CheckedItems):
         yield source
         return
+    on_invalid = None
+    if isinstance(source, ValidItems):
+        on_invalid = source.on_invalid
+        source = source.source
     problems: list[InputProblem] = []
     stems = _Stems()
     count = 0
+    whole = True
     folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
     with SpooledTemporaryFile(_IN_MEMORY) as file:
         for where, value in located(source):
@@ -184,6 +214,7 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
                 problems += [
                     InputProblem(where, message, field) for field, message in wrong.problems
                 ]
+                whole = whole and not isinstance(wrong, UnreadableRest)
                 continue
             count += 1
             stem = stems.add(name, count)
@@ -191,12 +222,15 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
             problems.append(InputProblem("the batch", NO_ITEM))
-        if problems:
+        if on_invalid is not None and count and whole:
+            for problem in problems:
+                on_invalid(problem)
+        elif problems:
             raise InvalidInput(THE_BATCH, problems)
         yield CheckedItems(file, count)
 
 
-def located(source: Source) -> Iterator[tuple[str, Any]]:
+def located(source: Items) -> Iterator[tuple[str, Any]]:
     """Yield each item, or a `WrongItem`, with its place in the source."""
     if isinstance(source, MediaRequest | Mapping):
         yield "the batch", WrongItem(("", "it is a single item; put it into a list"))
@@ -228,7 +262,7 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
         try:
             yield from reader(file)
         except UnicodeDecodeError:
-            yield str(path), WrongItem(("", "it is not UTF-16; save the file as UTF-8"))
+            yield str(path), UnreadableRest(("", "it is not UTF-16; save the file as UTF-8"))
 
 
 def _is_binary(path: Path) -> bool:
@@ -296,7 +330,7 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
             cells = {name: cell for name, cell in zip(names, row, strict=False) if cell != ""}
             yield where, _typed(cells)
     except csv.Error as error:
-        yield f"line {rows.line_num}", WrongItem(("", f"it is not CSV: {error}"))
+        yield f"line {rows.line_num}", UnreadableRest(("", f"it is not CSV: {error}"))
 
 
 def _without_family(names: list[str]) -> str:
