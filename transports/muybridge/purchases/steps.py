@@ -626,7 +626,7 @@ class _Sums:
         added = {key: self._added[key] for key in sorted(self._added)}
         if not added:
             return
-        before = self._locked([*added])
+        before = self._locked(added)
         if before.keys() != added.keys():
             missing = [key for key in added if key not in before]
             self._rows.run_each(
@@ -637,7 +637,7 @@ class _Sums:
                     for tag, day in missing
                 ],
             )
-            before = self._locked([*added])
+            before = self._locked(added)
         self._rows.run_each(
             "UPDATE muybridge_spent SET sums = :sums "
             "WHERE tag = :tag AND day = :day AND part = :part",
@@ -652,16 +652,19 @@ class _Sums:
             ],
         )
 
-    def _locked(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
-        values: dict[str, Any] = {}
-        for n, (tag, day) in enumerate(wanted):
-            values |= {f"tag{n}": tag, f"day{n}": day}
-        where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(wanted)))
-        found = self._rows.run(
-            f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
-            "ORDER BY tag, day {for_update}", part=self._part, **values,
-        )  # fmt: skip
-        return {(str(tag), int(day)): str(sums) for tag, day, sums in found}
+    def _locked(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
+        locked: dict[tuple[str, int], str] = {}
+        for some in parts_of(wanted):  # which are in order
+            values: dict[str, Any] = {}
+            for n, (tag, day) in enumerate(some):
+                values |= {f"tag{n}": tag, f"day{n}": day}
+            where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(some)))
+            found = self._rows.run(
+                f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
+                "ORDER BY tag, day {for_update}", part=self._part, **values,
+            )  # fmt: skip
+            locked |= {(str(tag), int(day)): str(sums) for tag, day, sums in found}
+        return locked
 
 
 # Rows
