@@ -27,6 +27,7 @@ LOOKUPS: dict[str, Callable[[Batch], object]] = {
     "purchases of an item": lambda found: found.purchases(2),
     "next page of items": lambda found: found.store.items(found.number, after=2),
     "what to work on": lambda found: found.take(2, creates=2),
+    "who owns items": lambda found: found.owners(),
 }
 
 

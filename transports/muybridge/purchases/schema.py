@@ -154,7 +154,8 @@ CREATE INDEX muybridge_items_by_stage ON muybridge_item (batch, stage, number)""
     """
 CREATE INDEX muybridge_items_by_name ON muybridge_item (batch, name, number)""",
     """
-CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner) WHERE owner IS NOT NULL""",
+CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner, batch)
+    WHERE owner IS NOT NULL""",
     """
 CREATE INDEX muybridge_items_of_purchases ON muybridge_item (purchase)
     WHERE purchase IS NOT NULL""",
