@@ -154,6 +154,9 @@ CREATE INDEX muybridge_items_by_stage ON muybridge_item (batch, stage, number)""
     """
 CREATE INDEX muybridge_items_by_name ON muybridge_item (batch, name, number)""",
     """
+CREATE INDEX muybridge_items_with_reasons ON muybridge_item (batch, number)
+    WHERE reason IS NOT NULL AND stage <> 'downloaded'""",
+    """
 CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner, batch)
     WHERE owner IS NOT NULL""",
     """
