@@ -256,7 +256,7 @@ def test_two_upgrades_at_once(
 
 
 def test_an_upgrade_waits_for_transactions_that_have_begun(newer: Package, store: Store) -> None:
-    """What has seen the earlier version writes before the upgrade, and what begins later refuses."""
+    """What has seen the earlier version ends before the upgrade, and what begins later refuses."""
     store.arm(order_of())
     ends: list[str] = []
 

@@ -20,7 +20,11 @@ from muybridge_protocol.purchases import NAMED, Item, Purchase, State
 VERSION: Final = 1
 """The version of these tables: whoever changes them, even by a column, increases it."""
 UPGRADES: Final[Mapping[int, Sequence[str]]] = {}
-"""What makes the tables of each earlier version those of the next one."""
+"""What makes the tables of each earlier version those of the next one.
+
+Each begins by altering `muybridge_store` or `muybridge_purchases`, which every transaction reads:
+so it waits for those that have seen the earlier version, and they have ended before anything else.
+"""
 EVER: Final = -1
 """In place of a day: the sum of all days."""
 
