@@ -89,7 +89,7 @@ def update_items(rows: Rows, changes: Mapping[Place, Item]) -> None:
     facts = ", ".join(f"{name} = :{name}" for name in OF_ITEM if name not in _KEY)
     rows.run_each(
         f"UPDATE muybridge_item SET {facts} WHERE batch = :batch AND number = :number",
-        [written_item(changes[place]) for place in sorted(changes)],
+        (written_item(changes[place]) for place in sorted(changes)),
     )
 
 
