@@ -692,12 +692,17 @@ def indexed(task: str) -> str:
     return _SHORTENED + sha256(task.encode()).hexdigest()
 
 
+def read_list(text: str) -> tuple[str, ...]:
+    """Return the tags in a column."""
+    return tuple(filter(None, text.split("\n")))
+
+
 def read(row: Sequence[Any]) -> Purchase:
     """Return the purchase in a row."""
     columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     columns["amounts"] = read_amounts(columns["amounts"])
     for name in _LISTS:
-        columns[name] = tuple(filter(None, str(columns[name]).split("\n")))
+        columns[name] = read_list(columns[name])
     reply = columns["reply"]
     columns["reply"] = None if reply is None else bytes(reply)
     task, token = columns["task"], columns["token"]
