@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from muybridge_protocol.estimates.estimate import estimate_of
@@ -108,8 +109,9 @@ def written_amounts(amounts: Amounts) -> str:
     return json.dumps({one: None if it is None else str(it) for one, it in amounts.items()})
 
 
+@lru_cache(maxsize=256)
 def read_amounts(text: str) -> Amounts:
-    """Return the amounts that *text* has as JSON."""
+    """Return the amounts that *text* has as JSON. Thousands of purchases may share the same ones."""
     amounts: dict[str, str | None] = json.loads(text)
     return {one: None if (it := amounts[one]) is None else Decimal(it) for one in Measure}
 
