@@ -109,9 +109,13 @@ def written_amounts(amounts: Amounts) -> str:
     return json.dumps({one: None if it is None else str(it) for one, it in amounts.items()})
 
 
-@lru_cache(maxsize=256)
 def read_amounts(text: str) -> Amounts:
-    """Return the amounts that *text* has as JSON. Thousands of purchases may share the same ones."""
+    """Return the amounts that *text* has as JSON."""
+    return _amounts_in(text)
+
+
+@lru_cache(maxsize=256)  # thousands of purchases consume the same
+def _amounts_in(text: str) -> Amounts:
     amounts: dict[str, str | None] = json.loads(text)
     return {one: None if (it := amounts[one]) is None else Decimal(it) for one in Measure}
 
