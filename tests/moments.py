@@ -263,6 +263,7 @@ CONSTANTS: Mapping[str, str] = {
     "pause before a name is looked up again": "muybridge.purchases.joining:_PAUSE",
     "shortest pause of a worker": "muybridge.batch.running.worker:_SHORTEST_PAUSE",
     "sidecars written at once": "muybridge.batch.results.sidecars:_AT_ONCE",
+    "results looked for": "muybridge.batch.results.missing_files:MOST_LOOKED_FOR",
     "names tried in a bucket": "muybridge.batch.results.places.s3:_NAMES",
     "largest object": "muybridge.batch.results.places.s3:_LARGEST",
     "what begins a transaction": "muybridge.purchases.postgres:_BEGIN",

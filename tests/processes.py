@@ -33,10 +33,12 @@ class Nursery:
 
     Args:
         module: The program that calls `serve`.
+        **more: More of its environment.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, **more: str) -> None:
         self._module = module
+        self._environment = environment(**more)
         self._child: int | None = None
 
     def __enter__(self) -> Self:
@@ -45,7 +47,7 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment(),
+            env=self._environment,
         )
         return self
 

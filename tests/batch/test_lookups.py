@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from muybridge.batch.items.batch import Batch
-from muybridge.batch.items.folder import own_store
+from muybridge.batch.items.folder import find_batch, own_store
 from muybridge.batch.results.places.file_names import numbered, stems_of
 from muybridge.files import sqlite
 
@@ -27,7 +27,20 @@ LOOKUPS: dict[str, Callable[[Batch], object]] = {
     "purchases of an item": lambda found: found.purchases(2),
     "next page of items": lambda found: found.store.items(found.number, after=2),
     "what to work on": lambda found: found.take(2, creates=2),
+    "who owns items": lambda found: found.owners(),
 }
+
+
+def _noting(statements: list[str]) -> Callable[..., sqlite3.Connection]:
+    """Return what connects, and notes what is executed."""
+    connect = sqlite.connect
+
+    def traced(*arguments: Any) -> sqlite3.Connection:
+        db = connect(*arguments)
+        db.set_trace_callback(statements.append)
+        return db
+
+    return traced
 
 
 @pytest.mark.parametrize("what", LOOKUPS)
@@ -37,14 +50,7 @@ def test_a_lookup_reads_no_whole_batch(
     """Each of its statements searches by more than the batch."""
     found = begun(tmp_path, new_items(3))
     statements: list[str] = []
-    connect = sqlite.connect
-
-    def traced(*arguments: Any) -> sqlite3.Connection:
-        db = connect(*arguments)
-        db.set_trace_callback(statements.append)
-        return db
-
-    monkeypatch.setattr(sqlite, "connect", traced)
+    monkeypatch.setattr(sqlite, "connect", _noting(statements))
     LOOKUPS[what](found)
     monkeypatch.undo()
     with closing(sqlite3.connect(own_store(tmp_path))) as db:
@@ -65,3 +71,22 @@ def test_the_names_of_a_file_lead_back_to_its_stem(name: str) -> None:
     for stem in (wanted.stem, wanted.name):
         for path in itertools.islice(numbered(Path(f"{stem}{wanted.suffix}")), 12):
             assert stem in stems_of(path.name)
+
+
+def test_items_with_a_reason_are_found_by_it(tmp_path: Path) -> None:
+    """There may be a million others, which have none."""
+    begun(tmp_path, new_items(3)).store.close()
+    with closing(sqlite3.connect(own_store(tmp_path))) as db:
+        statements: list[str] = []
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sqlite, "connect", _noting(statements))
+            with find_batch(tmp_path) as found:
+                assert [*found.reasons()] == []
+        [plan] = [
+            str(plan)
+            for statement in statements
+            if "reason IS NOT NULL" in statement
+            for *_, plan in db.execute(f"EXPLAIN QUERY PLAN {statement}")
+            if " item " in str(plan)
+        ]
+    assert "muybridge_items_with_reasons" in plan

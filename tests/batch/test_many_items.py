@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from muybridge import batch
 from muybridge.batch import Stage
 from muybridge.batch.items.folder import own_store
 from muybridge.batch.items.reading import checked_items
+from muybridge.cli.commands import muybridge
 from muybridge.purchases.store import NewItem
 from processes import environment
 
@@ -131,6 +133,28 @@ def test_what_is_read_of_many_items(few_and_many: tuple[Path, Path], statements:
     outlines = [one for one in statements if "body" not in one]
     assert outlines == statements
     assert len(statements) <= 8_000 / 500 + 5
+
+
+def test_the_command_reads_what_it_shows(
+    few_and_many: tuple[Path, Path], statements: list[str]
+) -> None:
+    """`batch status` reads the items that need somebody, and none of the others."""
+    reads: list[int] = []
+    for out in few_and_many:
+        with sqlite3.connect(own_store(out)) as db:
+            db.execute("UPDATE muybridge_item SET stage = 'ambiguous', reason = 'cut off' "
+                       "WHERE number % 300 = 1 AND number < 1000")  # fmt: skip
+        db.close()
+        statements.clear()
+        done = CliRunner().invoke(muybridge, ["batch", "status", str(out)])
+        assert done.stdout.splitlines()[0] == f"{int(out.name) - 4} queued, 4 ambiguous"
+        assert done.stderr.count("is ambiguous: cut off") == 4
+        assert [one.number for one in batch.status(out).ambiguous] == [1, 301, 601, 901]
+        with sqlite3.connect(own_store(out)) as db:
+            db.execute("UPDATE muybridge_item SET stage = 'queued', reason = NULL")
+        db.close()
+        reads.append(len(statements))
+    assert reads[0] == reads[1]
 
 
 def test_a_sheet_reads_what_has_changed(

@@ -83,7 +83,9 @@ def _plans(postgres: Postgres, url: str) -> None:
     ((batch,),) = postgres.execute("SELECT number FROM muybridge_batch", url=url)
     of_batch = f"FROM muybridge_item WHERE batch = {batch} AND"
     page = f"SELECT * {of_batch} stage = 'ambiguous' AND number > 0 ORDER BY number LIMIT 500"
-    owners = f"SELECT DISTINCT owner {of_batch} owner IS NOT NULL"
+    owning = "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL"
+    its = f"SELECT 1 {of_batch} owner = owning.owner"
+    owners = f"SELECT owner FROM ({owning}) AS owning WHERE EXISTS ({its})"  # noqa: S608  ours
     last = f"SELECT max(number) {of_batch} number > 0"
     free = f"SELECT * {of_batch} stage = 'queued' AND owner IS NULL ORDER BY number LIMIT 16"
     for statement in (page, owners, last, free):

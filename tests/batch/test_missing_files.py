@@ -6,6 +6,9 @@ import json
 import shlex
 from pathlib import Path
 
+import pytest
+
+import moments
 from muybridge import batch
 from muybridge.batch import BatchEvent, Stage
 from muybridge.batch.results.missing_files import follow_files
@@ -250,3 +253,19 @@ def test_the_contact_sheet(server: BillingServer, run: Run, tmp_path: Path) -> N
     assert 'href="h1.png"' not in page
     assert "h1.png is missing" in page
     assert 'href="h2.png"' in page
+
+
+def test_a_status_of_very_many_results(
+    run: Run, server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not look for their files; whatever reads each item does."""
+    monkeypatch.setattr(*moments.constant("results looked for"), 2)
+    run(server, horses(3))
+    (tmp_path / "out" / "h2.png").unlink()
+    status = batch.status(tmp_path / "out")
+    assert (status.missing, status.counts) == (0, {Stage.DOWNLOADED: 3})
+    batch.write_sheet(tmp_path / "out")
+    assert "h2.png is missing" in (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert run(server, None).counts == {Stage.DOWNLOADED: 3}
+    assert (tmp_path / "out" / "h2.png").exists()
+    assert server.posts == 3

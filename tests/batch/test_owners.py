@@ -13,6 +13,7 @@ from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import SharedBatch, SharedReport, Stage
 from muybridge.purchases import State as Bought
 from muybridge.purchases import open_store
+from processes import Nursery
 
 from .billing import BillingServer
 from .conftest import Run
@@ -150,3 +151,15 @@ def test_a_run_that_ends_does_not_end_another_with_the_same_store(
         report = run(server, horses(6), store=mine, concurrency=4)
     assert report.counts == {Stage.DOWNLOADED: 6}
     assert (server.posts, report.stopped) == (7, "")
+
+
+@pytest.mark.parametrize("step", ["after: verdict recorded", "after: piece saved"])
+def test_a_run_that_was_killed_is_resumed_at_once(
+    step: str, nursery: Nursery, server: BillingServer, store: str, tmp_path: Path
+) -> None:
+    """The next run on this machine knows that it has ended, and waits for no lease."""
+    order = {"url": server.url, "folder": str(tmp_path / "out"), "store": store}
+    assert nursery.run(**order, items=4, concurrency=1, kill_at=step) == -9
+    assert nursery.run(**order) == 0
+    assert batch.status(tmp_path / "out").counts == {Stage.DOWNLOADED: 4}
+    assert (server.posts, server.doubles) == (4, [])

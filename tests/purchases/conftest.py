@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from batch.fixtures import postgres
+from batch.fixtures import postgres, server
 
 from .fixtures import place, store
 
-__all__ = ["place", "postgres", "store"]
+__all__ = ["place", "postgres", "server", "store"]

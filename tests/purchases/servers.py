@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from batch.postgres_server import Postgres, pgserver, psycopg
+from batch.postgres_server import Postgres, psycopg, server_in
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _PORT = 6432
@@ -40,7 +40,7 @@ class Pair:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.chmod(0o777)
-        self.first: Any = pgserver.get_server(folder / "first", cleanup_mode="stop")
+        self.first: Any = server_in(folder / "first", cleanup_mode="stop")
         self.second: Any = None
 
     def copy(self, *, follows: bool) -> None:
@@ -58,7 +58,7 @@ class Pair:
     def start_copy(self) -> None:
         """Start the copy."""
         try:
-            self.second = pgserver.get_server(self._folder / "second", cleanup_mode="stop")
+            self.second = server_in(self._folder / "second", cleanup_mode="stop")
         except subprocess.SubprocessError as error:
             raise AssertionError((self._folder / "second" / "log").read_text()) from error
 

@@ -134,6 +134,14 @@ def test_steps_that_concern_no_purchase(store: Store) -> None:
     assert store.items(batch)[0].path == "a.png"
 
 
+def test_more_items_than_a_statement_has_conditions(store: Store) -> None:
+    """However many items a person has decided about, all of them move at once."""
+    batch = batch_of(store, 1100)
+    queued = store.items(batch, most=1100)
+    store.decide_all([], moves=[(item, Stage.ABANDONED) for item in queued])
+    assert store.counts(batch) == {Stage.ABANDONED: 1100}
+
+
 @pytest.mark.parametrize("choice", [None, *Choice])
 def test_items_that_have_joined(store: Store, choice: Choice | None) -> None:
     """They wait while nobody knows, and end as the purchase does; resubmitted, they go on."""

@@ -190,6 +190,10 @@ def test_tags_and_budgets(
     assert (killed > 0) == dies
     assert dies or told["lacking"] > 0
     customers, teams = paid(service, "customer"), paid(service, "team")
+    print(  # noqa: T201  the night's figures
+        f"limits {each} and {whole}, killed {killed}, {dict(told)}, {dict(customers)}, "
+        f"{dict(teams)}, ambiguous {len([*store.purchases(State.AMBIGUOUS, State.ARMED)])}"
+    )
     assert {*customers} <= {"acme", "duck"}
     assert 0 < max(customers.values()) <= each
     assert teams["film"] <= whole

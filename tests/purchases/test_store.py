@@ -173,11 +173,14 @@ def test_more_decisions_than_a_statement_has_values(store: Store) -> None:
     with store.database.transaction() as rows:
         rows.run_each(INSERT, [
             written(Purchase(key=key, account="a", owner="", state=State.AMBIGUOUS, armed_at=1,
-                             amounts=ONE))
+                             amounts=ONE, tags=(f"shot={key}",)))
             for key in keys
         ])  # fmt: skip
-    told = store.decide_all([Choosing(key, Choice.ADOPT, f"T{key}") for key in keys])
+    told = store.decide_all([
+        Choosing(key, Choice.ADOPT, f"T{key}", cost=Decimal(2)) for key in keys
+    ])  # fmt: skip
     assert [one.task for one in told] == [f"T{key}" for key in keys]
+    assert {store.spent(f"shot={key}")[Measure.COST] for key in keys[::100]} == {Decimal(2)}
 
 
 def test_what_has_an_id_is_not_released(store: Store) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from muybridge.batch.items.batch import SETTLED
+from muybridge.batch.items.entries import Entries
 from muybridge.batch.items.entry import Entry
 from muybridge_protocol.purchases import Purchase, Stage
 
@@ -74,7 +75,8 @@ class Report:
         without_sidecar: How many sidecars a run could not write. The results are saved, and the
             next run retries.
         missing: How many of the completed items were downloaded before, and their files are gone.
-            The next run downloads them again, which costs nothing.
+            The next run downloads them again, which costs nothing. `status` looks for the files of
+            at most 100,000 results; a run and `write_sheet` look for all of them.
         at_work: The processes that are at work on it, such as `pid 12 on stable`.
     """
 
@@ -99,6 +101,8 @@ class Report:
         """The items that need a person's decision."""
         if Stage.AMBIGUOUS not in self.counts:
             return ()
+        if isinstance(self.entries, Entries):
+            return self.entries.in_stage(Stage.AMBIGUOUS)
         return tuple(entry for entry in self.entries if entry.state is Stage.AMBIGUOUS)
 
     def path_of(self, entry: Entry) -> Path | None:

@@ -363,7 +363,7 @@ def _finish(
         sheet_path = None if report.sheet is None else str(report.sheet)
         long_document({**summary_record(code, counts, report.entries), "sheet": sheet_path})
     say_reasons(reasons(report), stopped=report.stopped)
-    if report.ambiguous:
+    if Stage.AMBIGUOUS in report.counts:
         say_how_to_decide(report.folder)
     say_strays(report.strays)
     if report.stopped:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from itertools import zip_longest
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -11,6 +12,8 @@ from muybridge.purchases.port import Rows
 from muybridge.purchases.schema import OF_ITEM
 from muybridge_protocol.purchases import Item, Stage
 from muybridge_protocol.records.json import readable
+
+T = TypeVar("T")
 
 Place = tuple[int, int]
 """The batch and the number of an item."""
@@ -50,8 +53,8 @@ def insert_items(rows: Rows, items: Iterable[Item]) -> None:
     )
 
 
-def parts_of(keys: Iterable[str]) -> Iterator[list[str]]:
-    """Yield *keys* in parts that a statement can have as values."""
+def parts_of(keys: Iterable[T]) -> Iterator[list[T]]:
+    """Yield *keys* in parts that a statement can have as values, or as conditions."""
     left = [*keys]
     for begin in range(0, len(left), _MOST_VALUES):
         yield left[begin : begin + _MOST_VALUES]
@@ -59,14 +62,13 @@ def parts_of(keys: Iterable[str]) -> Iterator[list[str]]:
 
 def lock_items(rows: Rows, keys: Iterable[str], places: Iterable[Place]) -> dict[Place, Item]:
     """Return the items that refer to one of the purchases *keys*, and those at *places*, locked."""
-    first, *others = [*parts_of(keys)] or [[]]
-    items = _lock_items(rows, first, places)
-    for some in others:
-        items |= _lock_items(rows, some, ())
+    items: dict[Place, Item] = {}
+    for some, others in zip_longest(parts_of(keys), parts_of(sorted({*places})), fillvalue=()):
+        items |= _lock_items(rows, some, others)
     return items
 
 
-def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dict[Place, Item]:
+def _lock_items(rows: Rows, keys: Sequence[str], places: Sequence[Place]) -> dict[Place, Item]:
     values: dict[str, Any] = {}
     parts: list[str] = []
     for n, key in enumerate(keys):
@@ -76,8 +78,6 @@ def _lock_items(rows: Rows, keys: Sequence[str], places: Iterable[Place]) -> dic
     for n, (batch, number) in enumerate(places):
         values |= {f"batch{n}": batch, f"number{n}": number}
         parts.append(f"batch = :batch{n} AND number = :number{n}")
-    if not parts:
-        return {}
     matches = rows.run(
         f"{SELECT_ITEMS} WHERE {' OR '.join(parts)} ORDER BY batch, number {{for_update}}",
         **values,
@@ -90,7 +90,7 @@ def update_items(rows: Rows, changes: Mapping[Place, Item]) -> None:
     facts = ", ".join(f"{name} = :{name}" for name in OF_ITEM if name not in _KEY)
     rows.run_each(
         f"UPDATE muybridge_item SET {facts} WHERE batch = :batch AND number = :number",
-        [written_item(changes[place]) for place in sorted(changes)],
+        (written_item(changes[place]) for place in sorted(changes)),
     )
 
 

@@ -20,7 +20,11 @@ from muybridge_protocol.purchases import NAMED, Item, Purchase, State
 VERSION: Final = 1
 """The version of these tables: whoever changes them, even by a column, increases it."""
 UPGRADES: Final[Mapping[int, Sequence[str]]] = {}
-"""What makes the tables of each earlier version those of the next one."""
+"""What makes the tables of each earlier version those of the next one.
+
+Each begins by altering `muybridge_store` or `muybridge_purchases`, which every transaction reads:
+so it waits for those that have seen the earlier version, and they have ended before anything else.
+"""
 EVER: Final = -1
 """In place of a day: the sum of all days."""
 
@@ -154,7 +158,11 @@ CREATE INDEX muybridge_items_by_stage ON muybridge_item (batch, stage, number)""
     """
 CREATE INDEX muybridge_items_by_name ON muybridge_item (batch, name, number)""",
     """
-CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner) WHERE owner IS NOT NULL""",
+CREATE INDEX muybridge_items_with_reasons ON muybridge_item (batch, number)
+    WHERE reason IS NOT NULL AND stage <> 'downloaded'""",
+    """
+CREATE INDEX muybridge_items_of_owners ON muybridge_item (owner, batch)
+    WHERE owner IS NOT NULL""",
     """
 CREATE INDEX muybridge_items_of_purchases ON muybridge_item (purchase)
     WHERE purchase IS NOT NULL""",

@@ -155,6 +155,7 @@ class SqliteDatabase:
             self._turn(max(_LEAST, self._patience - waited)) as left,
             self._opened(max(_LEAST, left)) as db,
         ):
+            self._check_whole(db)
             db.execute("BEGIN IMMEDIATE")
             try:
                 rows = SqliteRows(db, self._texts)
@@ -237,7 +238,13 @@ class SqliteDatabase:
                 raise StoreUnusable(f"{self.path} {_LINKED}")
         if sqlite.pragma(db, "application_id") != APPLICATION:
             raise StoreUnusable(f"{self.path} is not a store of purchases, or is damaged. {REPAIR}")
-        if not self._is_intact:  # once, because it reads the whole file
+
+    def _check_whole(self, db: sqlite3.Connection) -> None:
+        """Check the whole file, before the first purchase: what nobody reads may be damaged.
+
+        Who only looks does not wait for that. The file may have many purchases.
+        """
+        if not self._is_intact:
             verdict = sqlite.pragma(db, "quick_check")
             if verdict != "ok":
                 raise StoreUnusable(f"{self.path} is malformed ({verdict}). {REPAIR}")

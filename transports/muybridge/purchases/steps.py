@@ -636,7 +636,7 @@ class _Sums:
         added = {key: self._added[key] for key in sorted(self._added)}
         if not added:
             return
-        before = self._locked([*added])
+        before = self._locked(added)
         # Somebody else may insert the same rows. So insert what is missing, then lock and read
         # again.
         if before.keys() != added.keys():
@@ -649,7 +649,7 @@ class _Sums:
                     for tag, day in missing
                 ],
             )
-            before = self._locked([*added])
+            before = self._locked(added)
         self._rows.run_each(
             "UPDATE muybridge_spent SET sums = :sums "
             "WHERE tag = :tag AND day = :day AND part = :part",
@@ -664,16 +664,19 @@ class _Sums:
             ],
         )
 
-    def _locked(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
-        values: dict[str, Any] = {}
-        for n, (tag, day) in enumerate(wanted):
-            values |= {f"tag{n}": tag, f"day{n}": day}
-        where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(wanted)))
-        matches = self._rows.run(
-            f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
-            "ORDER BY tag, day {for_update}", part=self._part, **values,
-        )  # fmt: skip
-        return {(str(tag), int(day)): str(sums) for tag, day, sums in matches}
+    def _locked(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
+        locked: dict[tuple[str, int], str] = {}
+        for some in parts_of(wanted):  # which are in order
+            values: dict[str, Any] = {}
+            for n, (tag, day) in enumerate(some):
+                values |= {f"tag{n}": tag, f"day{n}": day}
+            where = " OR ".join(f"tag = :tag{n} AND day = :day{n}" for n in range(len(some)))
+            matches = self._rows.run(
+                f"SELECT tag, day, sums FROM muybridge_spent WHERE part = :part AND ({where}) "
+                "ORDER BY tag, day {for_update}", part=self._part, **values,
+            )  # fmt: skip
+            locked |= {(str(tag), int(day)): str(sums) for tag, day, sums in matches}
+        return locked
 
 
 # Rows
@@ -702,12 +705,17 @@ def indexed(task: str) -> str:
     return _SHORTENED + sha256(task.encode()).hexdigest()
 
 
+def read_list(text: str) -> tuple[str, ...]:
+    """Return the tags in a column."""
+    return tuple(filter(None, text.split("\n")))
+
+
 def read(row: Sequence[Any]) -> Purchase:
     """Return the purchase in a row of `SELECT`."""
     columns: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     columns["amounts"] = read_amounts(columns["amounts"])
     for name in _LISTS:
-        columns[name] = tuple(filter(None, str(columns[name]).split("\n")))
+        columns[name] = read_list(columns[name])
     response = columns["response"]
     columns["response"] = None if response is None else bytes(response)
     task, token = columns["task"], columns["token"]

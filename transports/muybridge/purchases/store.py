@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -41,7 +42,16 @@ from muybridge.purchases.rates import (
     stored_rate,
     write_rate,
 )
-from muybridge.purchases.schema import EVER, OPEN, TABLES, UPGRADES, VERSION, are_open, listed
+from muybridge.purchases.schema import (
+    COLUMNS,
+    EVER,
+    OPEN,
+    TABLES,
+    UPGRADES,
+    VERSION,
+    are_open,
+    listed,
+)
 from muybridge.purchases.steps import (
     SELECT,
     SELECT_LIMITS,
@@ -60,6 +70,7 @@ from muybridge.purchases.steps import (
     of_version,
     read,
     read_limits,
+    read_list,
     sums_of,
     twin,
 )
@@ -85,10 +96,12 @@ from muybridge_protocol.purchases import (
     StoredBudget,
     Sums,
     all_countable,
+    day_of,
     decided,
     followed,
     is_key,
     priced,
+    read_amounts,
     read_sums,
     totals,
     written_budget,
@@ -177,6 +190,27 @@ class Choosing:
         if (purchase.state, purchase.task) == (after, None if task is None else task.id):
             return purchase
         return decided(purchase, choice, now, task)
+
+
+@attrs.frozen
+class Kind:
+    """What purchases have in common that are added up together.
+
+    Args:
+        day: Their day, in days since 1970.
+        family: Their family.
+        model: Their model.
+        state: Their state.
+        tags: Their tags.
+        amounts: What each of them consumes.
+    """
+
+    day: int
+    family: str
+    model: str
+    state: State
+    tags: tuple[str, ...]
+    amounts: Amounts
 
 
 @attrs.frozen(kw_only=True)
@@ -519,26 +553,45 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        last: tuple[float, str] = (-1.0, "")
         values = {f"state{n}": state.value for n, state in enumerate(states)}
         where = f"AND state IN (:{', :'.join(values)})" if states else ""
         if are_open(states):
             where = f"{where} AND {OPEN}"
-        # A transaction for each page: none stays open while the caller works with what was yielded.
+        for page in self._by_time(f"armed_at, key, {', '.join(COLUMNS)}", where, **values):
+            for _, _, *row in page:
+                yield read(row)
+
+    def kinds(self) -> Iterator[tuple[Kind, int]]:
+        """Yield each kind of purchase that counts as spent, and how many there are of it.
+
+        They are read a page at a time, much faster than whole purchases. A kind may come again.
+
+        Raises:
+            StoreUnusable: The store cannot be read.
+        """
+        columns = "armed_at, key, family, model, state, tags, amounts"
+        for page in self._by_time(columns, f"AND state <> '{State.RELEASED}'"):
+            counted = Counter((day_of(float(at)), *row) for at, _, *row in page)
+            for (day, family, model, state, tags, amounts), count in counted.items():
+                facts = (State(state), read_list(tags), read_amounts(amounts))
+                yield Kind(day, family, model, *facts), count
+
+    def _by_time(self, columns: str, where: str, **values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield pages of purchases, from the oldest on. The time and the key are first."""
+        at, key = -1.0, ""
         while True:
             with self.reading() as rows:
-                if rows is None:
-                    return
-                matches = rows.run(
-                    f"{SELECT} WHERE (armed_at > :at OR armed_at = :at AND key > :key) {where} "
+                matches = [] if rows is None else rows.run(
+                    # The first condition is one for an index, also where OR is none.
+                    f"SELECT {columns} FROM muybridge_purchases WHERE armed_at >= :at "
+                    f"AND (armed_at > :at OR key > :key) {where} "
                     "ORDER BY armed_at, key LIMIT :most",
-                    at=last[0], key=last[1], most=_PAGE, **values,
+                    at=at, key=key, most=_PAGE, **values,
                 )  # fmt: skip
             if not matches:
                 return
-            page = [read(row) for row in matches]
-            yield from page
-            last = (page[-1].armed_at, page[-1].key)
+            yield matches
+            at, key, *_ = matches[-1]
 
     # How long tasks take
 

@@ -17,6 +17,7 @@ import attrs
 from muybridge.purchases.errors import StoreUnusable
 from muybridge.purchases.store import Store
 from muybridge_protocol.estimates import Sum
+from muybridge_protocol.estimates.units import EXACT
 from muybridge_protocol.purchases import (
     DAY,
     EVERYTHING,
@@ -28,9 +29,7 @@ from muybridge_protocol.purchases import (
     State,
     StoredBudget,
     Sums,
-    day_of,
     is_key,
-    plus,
 )
 from muybridge_protocol.records.convert import attributes
 
@@ -111,35 +110,31 @@ def spent(store: Store, by: Sequence[str] = BY) -> Spending:
     known: Mapping[str, str | None]
     groups: dict[tuple[tuple[str | None, ...], State], Spent] = {}
     counted: dict[tuple[str, int], Sums] = {}
-    undecided: list[Purchase] = []
 
     def add(labels: tuple[str | None, ...], state: State, count: int, sums: Sums) -> None:
         before = groups.get((labels, state), Spent(labels=labels, state=state))
         groups[labels, state] = attrs.evolve(
             before,
             purchases=before.purchases + count,
-            sums={one: before.sums[one] + sums[one] for one in Measure},
+            sums=_sum(before.sums, sums),
             is_pruned=before.is_pruned or not count,
         )
 
-    for purchase in store.purchases():
-        if not purchase.is_spent:
-            continue
-        if purchase.state is State.AMBIGUOUS:
-            undecided.append(purchase)
-        day, sums = day_of(purchase.armed_at), plus(NOTHING, purchase.amounts)
-        tags = [EVERYTHING] if key is None else [*_tags_of(purchase, key)]
+    for kind, count in store.kinds():
+        sums = _times(kind.amounts, count)
+        tags = [EVERYTHING] if key is None else [*_tags_of(kind.tags, key)]
         for tag in {EVERYTHING, *tags}:
-            counted[tag, day] = plus(counted.get((tag, day), NOTHING), purchase.amounts)
-        known = {"day": _shown(day), **attributes(purchase, "family", "model")}
-        state = purchase.state if purchase.state in _OPEN else State.ACCEPTED
+            counted[tag, kind.day] = _sum(counted.get((tag, kind.day), NOTHING), sums)
+        known = {"day": _shown(kind.day), **attributes(kind, "family", "model")}
+        state = kind.state if kind.state in _OPEN else State.ACCEPTED
         for tag in tags or [EVERYTHING]:
-            add(_labels(by, known, tag), state, 1, sums)
+            add(_labels(by, known, tag), state, count, sums)
     for tag, day, sums in _removed(store, key, counted):
         known = {"day": _shown(day), "family": None, "model": None}
         add(_labels(by, known, tag), State.ACCEPTED, 0, sums)
     ordered = sorted(groups.values(), key=_order)
-    return Spending(by=tuple(by), groups=tuple(ordered), undecided=tuple(undecided))
+    undecided = tuple(store.purchases(State.AMBIGUOUS))
+    return Spending(by=tuple(by), groups=tuple(ordered), undecided=undecided)
 
 
 def budgets(store: Store) -> tuple[Usage, ...]:
@@ -194,6 +189,18 @@ def _removed(
             yield EVERYTHING, day, rest
 
 
+def _sum(sums: Sums, others: Sums) -> Sums:
+    return {one: sums[one] + others[one] for one in Measure}
+
+
+def _times(amounts: Amounts, count: int) -> Sums:
+    """Return the sums of *count* purchases that consume *amounts* each."""
+    return {
+        one: Sum(unknown=count) if amount is None else Sum(EXACT.multiply(amount, count))
+        for one, amount in amounts.items()
+    }
+
+
 def _less(sums: Sums, others: Sums) -> Sums:
     return {
         one: sums[one] + Sum(others[one].known.copy_negate(), -others[one].unknown)
@@ -206,8 +213,8 @@ def _is_more_than_nothing(sums: Sums) -> bool:
     return any(it.known > 0 or it.unknown > 0 for it in sums.values())
 
 
-def _tags_of(purchase: Purchase, key: str) -> Iterable[str]:
-    return (tag for tag in purchase.tags if tag.partition("=")[0] == key)
+def _tags_of(tags: Iterable[str], key: str) -> Iterable[str]:
+    return (tag for tag in tags if tag.partition("=")[0] == key)
 
 
 def _labels(by: Sequence[str], known: Mapping[str, str | None], tag: str) -> tuple[str | None, ...]:

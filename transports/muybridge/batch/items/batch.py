@@ -266,8 +266,10 @@ class Batch:
 
     def owners(self) -> list[str]:
         """Return who owns items of the batch, alive or dead."""
-        owners = self._rows(
-            "SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL AND batch = :batch"
+        owners = self._rows(  # by owner: there are few, and there may be a million items
+            "SELECT owner FROM (SELECT DISTINCT owner FROM muybridge_item WHERE owner IS NOT NULL) "
+            "AS owning WHERE EXISTS (SELECT 1 FROM muybridge_item AS item "
+            "WHERE item.owner = owning.owner AND item.batch = :batch)"
         )
         return [str(owner) for (owner,) in owners]
 

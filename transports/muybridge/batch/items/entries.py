@@ -10,6 +10,7 @@ import attrs
 
 from muybridge.batch.items.batch import Batch
 from muybridge.batch.items.entry import Entry
+from muybridge_protocol.purchases import Stage
 
 
 def _unchanged(entry: Entry) -> Entry:
@@ -41,6 +42,11 @@ class Entries(Sequence[Entry]):
         """Yield each item in the order of their numbers."""
         with self.open_batch() as batch:
             yield from map(self.show, islice(batch.entries(), self.total))
+
+    def in_stage(self, stage: Stage) -> tuple[Entry, ...]:
+        """Return the items in a stage, and read no others."""
+        with self.open_batch() as batch:
+            return tuple(map(self.show, batch.entries(stage)))
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -28,14 +29,23 @@ from muybridge.purchases.errors import Lost
 from muybridge.signals import ignoring_errors
 from muybridge_protocol.purchases import Stage
 
+MOST_LOOKED_FOR: Final = 100_000
+"""Most results for whose files a status looks. To look for a million takes longer than anybody
+waits for a few counts; runs and contact sheets read each item anyway."""
+
 
 def counts_as_found(items: Items, folder: Path) -> tuple[dict[Stage, int], int]:
     """Return how many items are in each state, and how many of the completed have lost their file.
 
-    Empty states are left out.
+    Empty states are left out. If there are very many results, nobody looks for their files.
     """
+    found = items.counts()
+    if sum(found.get(stage, 0) for stage in (Stage.COMPLETED, Stage.DOWNLOADED)) > MOST_LOOKED_FOR:
+        return dict(found), 0
     noticed = sum(lacks_file(one, folder) for one in items.outlines(Stage.COMPLETED))
     missing = sum(1 for _ in _missing(items, folder))
+    if not noticed and not missing:
+        return dict(found), 0
     counts = Counter(items.counts())
     missing = min(missing, counts[Stage.DOWNLOADED])  # a run may just have noticed it
     counts += Counter({Stage.DOWNLOADED: -missing, Stage.COMPLETED: missing})

@@ -101,7 +101,9 @@ def opened(
         runs: list[Run] = []
         stack.callback(lambda: close(batch, resigns=not any(it.left_behind for it in runs)))
         known = 0 if items is None or batch.is_new else check_same_items(batch, items)
-        runner = stack.enter_context(Runner(place))
+        # Where owners hold locks, everybody sees which of them are dead.
+        owner = batch.owner if batch.store.database.leases else ""
+        runner = stack.enter_context(Runner(place, owner))
         batch = _settle_service(batch, runner, service, settings)
         if items is not None and not batch.is_new and len(items) > known:
             batch.add(NewItems(items, after=known), after=known)
