@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from importlib import import_module
 
 from muybridge.cli.exit_codes import INTERRUPTED, OF_A_SIGNAL, ExitCode
 from muybridge.cli.standard_streams import guard_streams
@@ -30,7 +31,7 @@ def main() -> None:
 def _load() -> None:
     # While these are loaded, signals are handled.
     try:
-        import muybridge.cli.commands  # noqa: F401  `_run` runs it
+        import_module("muybridge.cli.commands")  # which `_run` runs
     except ModuleNotFoundError as error:
         if (error.name or "muybridge").startswith("muybridge"):
             raise
