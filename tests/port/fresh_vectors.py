@@ -18,7 +18,7 @@ from tests.vectors.scripts import (
     BAD_CERTIFICATE,
     CUT_OFF,
     DONE,
-    NO_REPLY,
+    NO_RESPONSE,
     RECORDS,
     REFUSALS,
     STATUSES,
@@ -26,7 +26,7 @@ from tests.vectors.scripts import (
     Reaction,
     Slow,
     raw,
-    reply,
+    response,
     result,
 )
 from tests.vectors.telling import SERVICE, WALL, Told
@@ -120,12 +120,12 @@ def _create(draw: random.Random) -> tuple[Told, Iterator[Reaction]]:
     body = draw.choice(_filled(family.name))
     often: tuple[Callable[[], Reaction], ...] = (
         lambda: UNSENT,
-        lambda: reply(429),
-        lambda: reply(429, Retry_After=draw.choice(_WAITS)),
+        lambda: response(429),
+        lambda: response(429, Retry_After=draw.choice(_WAITS)),
     )
     seldom: tuple[Callable[[], Reaction], ...] = (
         lambda: ACCEPTED,
-        lambda: NO_REPLY,
+        lambda: NO_RESPONSE,
         lambda: CUT_OFF,
         lambda: BAD_CERTIFICATE,
         lambda: raw(draw.choice(STATUSES), draw.choice((*REFUSALS, *RECORDS["create"]))),
@@ -159,10 +159,10 @@ def _results(draw: random.Random) -> Iterator[Reaction]:
     often: tuple[Callable[[], Reaction], ...] = (
         lambda: result(draw.choice(("queued", "processing", "paused"))),
         lambda: result("processing", model=draw.choice(_MODELS)),
-        lambda: NO_REPLY,
+        lambda: NO_RESPONSE,
         lambda: UNSENT,
-        lambda: reply(draw.choice((429, 503)), Retry_After=draw.choice(_WAITS)),
-        lambda: reply(draw.choice((404, 405, 408, 410, 429, 500, 503))),
+        lambda: response(draw.choice((429, 503)), Retry_After=draw.choice(_WAITS)),
+        lambda: response(draw.choice((404, 405, 408, 410, 429, 500, 503))),
         lambda: raw(200, b"{", Retry_After="90"),
     )
     seldom: tuple[Callable[[], Reaction], ...] = (

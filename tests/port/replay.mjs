@@ -44,11 +44,11 @@ const REPLAYS = {
     const found = check(FAMILIES.get(family), input).problems;
     return expect("problems", found.map(key).sort(), problems.map(key).sort());
   },
-  replies: ({ operation, now, reply, events, outcome, again_at }, { service, start }) => {
+  responses: ({ operation, now, response, events, outcome, again_at }, { service, start }) => {
     const make = OPERATIONS[operation.kind];
     if (make === undefined) return undefined;
     const made = make(operation, service, start);
-    made.receive(withBytes(reply), now);
+    made.receive(withBytes(response), now);
     expect("events", made.events, events);
     return outcome ? expect("outcome", made.outcome, readable(outcome)) : expect("again_at", made.due, again_at);
   },
@@ -60,7 +60,7 @@ const REPLAYS = {
       const told = action.do === "end" ? { ...action, outcome: readable(action.outcome) } : action;
       expect(`action at ${now}`, made.next(now), told);
       if (then === undefined) continue;
-      if (then.reply) made.receive(withBytes(then.reply), then.now);
+      if (then.response) made.receive(withBytes(then.response), then.now);
       else made.fail(withBytes(then.failure), then.now);
       expect(`events at ${then.now}`, made.events, then.events);
     }
@@ -71,10 +71,10 @@ const REPLAYS = {
 REPLAYS.intervals = ({ task, poll_interval, model, polled_at }, { start }) => {
   const poll = new Poll({ task, poll_interval, wait: Infinity }, SERVICE, start);
   const record = { id: task.id, status: "processing", model };
-  const reply = { status: 200, headers: [], bytes: Buffer.from(JSON.stringify(record)) };
+  const response = { status: 200, headers: [], bytes: Buffer.from(JSON.stringify(record)) };
   const times = polled_at.map(() => {
     const now = poll.due;
-    poll.receive(reply, now);
+    poll.receive(response, now);
     return now;
   });
   return expect("polled_at", times, polled_at);

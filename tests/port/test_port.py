@@ -17,7 +17,7 @@ from .fresh_vectors import write_vectors
 PORT = Path(__file__).parent
 VECTORS = PORT.parent / "vectors" / "data"
 REPLAYED = {
-    "delivery", "families", "intervals", "invalid-requests", "operations", "replies", "requests",
+    "delivery", "families", "intervals", "invalid-requests", "operations", "responses", "requests",
     "rules",
 }  # fmt: skip
 """The files of which the port has the behaviour: of the others it checks the form."""
@@ -69,7 +69,7 @@ MISTAKES = (
     ),
     Mistake(
         "a task in a refusal", "create.mjs", "if (id !== undefined)", "if (false)",
-        """replies: create 400 b'{"taskId": "task-7", "error": "because"}'""",
+        """responses: create 400 b'{"taskId": "task-7", "error": "because"}'""",
     ),
     Mistake(
         "a number of attempts", "create.mjs", "THROTTLED_TRIES = 4", "THROTTLED_TRIES = 5",

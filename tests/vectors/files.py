@@ -8,7 +8,7 @@ from typing import Any
 
 from .budgets import budget_cases
 from .intervals import interval_cases
-from .operations import operation_cases, reply_cases
+from .operations import operation_cases, response_cases
 from .requests_made import invalid_cases, request_cases
 from .streams import stream_cases
 from .tables import delivery_cases, family_cases, rule_cases
@@ -28,7 +28,7 @@ def make() -> dict[str, str]:
         "delivery.json": _file("delivery", delivery_cases()),
         "requests.json": _file("requests", request_cases(), service=service),
         "invalid-requests.json": _file("invalid-requests", invalid_cases()),
-        "replies.json": _file("replies", reply_cases(), service=service, start=start),
+        "responses.json": _file("responses", response_cases(), service=service, start=start),
         "operations.json": _file("operations", operation_cases(), service=service),
         "intervals.json": _file("intervals", interval_cases(), start=start),
         "streams.json": _file("streams", stream_cases()),

@@ -51,7 +51,7 @@ from .telling import (
     told_failure,
     told_head,
     told_outcome,
-    told_reply,
+    told_response,
 )
 
 EXCHANGE = 0.5
@@ -124,7 +124,7 @@ def _react(operation: Operation[Any], reaction: Plain, now: float) -> tuple[Oper
     told: Told
     if isinstance(reaction, HttpResponse):
         operation = operation.receive(reaction, now)
-        told = {"reply": told_reply(reaction)}
+        told = {"response": told_response(reaction)}
     elif isinstance(reaction, TransportFailure):
         operation = operation.fail(reaction, now)
         told = {"failure": told_failure(reaction)}
@@ -155,16 +155,16 @@ def _read(operation: Download, film: Film, now: float) -> tuple[Download, Told]:
     return operation, {**told, "events": [told_event(event) for event in events]}
 
 
-def reply_cases() -> list[Told]:
-    """Return what a single reply makes of an operation that has just been sent."""
+def response_cases() -> list[Told]:
+    """Return what a single response makes of an operation that has just been sent."""
     said = b'{"error": {"message": "because"}}'
-    replies: list[tuple[str, HttpResponse]] = []
+    responses: list[tuple[str, HttpResponse]] = []
     for kind, bodies in RECORDS.items():
-        replies += [(kind, raw(200, body)) for body in bodies]
-        replies += [(kind, raw(status, said)) for status in STATUSES if status != 200]
-    replies += [("create", raw(status, REFUSALS[0])) for status in (201, 429, 500)]
-    replies += [("create", raw(400, body)) for body in REFUSALS]
-    return [_judged(kind, answer) for kind, answer in replies]
+        responses += [(kind, raw(200, body)) for body in bodies]
+        responses += [(kind, raw(status, said)) for status in STATUSES if status != 200]
+    responses += [("create", raw(status, REFUSALS[0])) for status in (201, 429, 500)]
+    responses += [("create", raw(400, body)) for body in REFUSALS]
+    return [_judged(kind, answer) for kind, answer in responses]
 
 
 def _judged(kind: str, answer: HttpResponse) -> Told:
@@ -173,7 +173,7 @@ def _judged(kind: str, answer: HttpResponse) -> Told:
         "name": f"{kind} {answer.status} {answer.body!r}",
         "operation": OPERATIONS[kind],
         "now": NOW + EXCHANGE,
-        "reply": told_reply(answer),
+        "response": told_response(answer),
         "events": [told_event(event) for event in operation.events],
     }
     if operation.settled is not None:

@@ -54,7 +54,7 @@ def bytes_of(record: Json) -> bytes:
     return str(record.get("body", "")).encode()
 
 
-def reply_of(record: Json) -> HttpResponse:
+def response_of(record: Json) -> HttpResponse:
     return HttpResponse(record["status"], pairs(record["headers"]), bytes_of(record))
 
 
@@ -208,8 +208,8 @@ def play(case: Json, service: Service) -> None:
 def happen(operation: Any, then: Json) -> Any:
     """Return the operation after what the script lets happen."""
     now = then["now"]
-    if "reply" in then:
-        operation = operation.receive(reply_of(then["reply"]), now)
+    if "response" in then:
+        operation = operation.receive(response_of(then["response"]), now)
         events = operation.events
     elif "head" in then:
         head = HttpHead(then["head"]["status"], pairs(then["head"]["headers"]))
@@ -301,7 +301,7 @@ _DIALECTS: dict[str, Any] = {
 
 
 def read_stream(case: Json, pieces: list[bytes]) -> Json:
-    """Return what there is in a streamed reply that comes in *pieces*."""
+    """Return what there is in a streamed response that comes in *pieces*."""
     parser, payloads, malformed = StreamParser(), list[bytes](), False
     try:
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""What happens to operations in the vectors: replies, failures, and pieces of files."""
+"""What happens to operations in the vectors: responses, failures, and pieces of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINK = "https://cdn.example.net/a.mp4?sign=abc"
 
 @dataclass(frozen=True)
 class Film:
-    """A reply in pieces, and how it ends."""
+    """A response in pieces, and how it ends."""
 
     head: HttpHead
     pieces: tuple[bytes, ...] = ()
@@ -56,7 +56,7 @@ DOWNLOAD: Told = {"kind": "download", "url": _LINK, "task": {"id": "task-1"}}
 # Reactions.
 
 
-def reply(status: int, record: object = None, **headers: str) -> HttpResponse:
+def response(status: int, record: object = None, **headers: str) -> HttpResponse:
     body = b"" if record is None else json.dumps(record, ensure_ascii=False).encode()
     return raw(status, body, **headers)
 
@@ -67,13 +67,13 @@ def raw(status: int, body: bytes, **headers: str) -> HttpResponse:
 
 
 def result(status: str, **fields: object) -> HttpResponse:
-    return reply(200, {"id": "task-1", "status": status, **fields})
+    return response(200, {"id": "task-1", "status": status, **fields})
 
 
 DONE = result("completed", video_url=_LINK, actualDuration=8)
 UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
 BAD_CERTIFICATE = TransportFailure(phase=Phase.TLS, sent=False, reason=Reason.CERTIFICATE)
-NO_REPLY = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT)
+NO_RESPONSE = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT)
 CUT_OFF = TransportFailure(
     phase=Phase.BODY,
     sent=True,
@@ -92,10 +92,10 @@ def film(
 _MP4 = b"\x00\x00\x00\x18ftyp"
 _BROKEN = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.RESET, status=200)
 
-ACCEPTED = reply(200, {"id": "task-1", "object": "image", "created": 1_760_000_001,
+ACCEPTED = response(200, {"id": "task-1", "object": "image", "created": 1_760_000_001,
                        "model": "imgb-2", "status": "queued", "error": None})  # fmt: skip
-DELETED = reply(200, {"code": "0", "msg": "deleted", "data": None})
-ANSWER = reply(200, {"candidates": [{"content": {"parts": [{"text": "Fast."}], "role": "model"},
+DELETED = response(200, {"code": "0", "msg": "deleted", "data": None})
+ANSWER = response(200, {"candidates": [{"content": {"parts": [{"text": "Fast."}], "role": "model"},
                                      "finishReason": "STOP", "index": 0}]})  # fmt: skip
 
 SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
@@ -103,13 +103,13 @@ SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
     ("a create that reaches the service at the third attempt", CREATE, [UNSENT, UNSENT, ACCEPTED]),
     ("a create that never reaches the service", CREATE, [UNSENT] * 3),
     ("a create with an invalid certificate", CREATE, [BAD_CERTIFICATE]),
-    ("a create whose response is lost", CREATE, [NO_REPLY]),
+    ("a create whose response is lost", CREATE, [NO_RESPONSE]),
     ("a create whose response is cut off after the id", CREATE, [CUT_OFF]),
     ("a create that is throttled twice", CREATE,
-     [reply(429), reply(429, Retry_After="7"), ACCEPTED]),
-    ("a create that is always throttled", CREATE, [reply(429)] * 4),
-    ("a create that is told to wait too long", CREATE, [reply(429, Retry_After="121")]),
-    ("a create, unsent and throttled in turn", CREATE, [UNSENT, reply(429), UNSENT, ACCEPTED]),
+     [response(429), response(429, Retry_After="7"), ACCEPTED]),
+    ("a create that is always throttled", CREATE, [response(429)] * 4),
+    ("a create that is told to wait too long", CREATE, [response(429, Retry_After="121")]),
+    ("a create, unsent and throttled in turn", CREATE, [UNSENT, response(429), UNSENT, ACCEPTED]),
     ("a new task from beginning to end", {"kind": "poll", "task": NEW_TASK},
      [result("queued"), result("processing"), result("processing"), DONE]),
     ("a bare id is asked for at once", POLL, [result("processing"), DONE]),
@@ -120,43 +120,44 @@ SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
     ("a task that is cancelled", POLL, [result("processing"), result("cancelled")]),
     ("a task that goes back to an earlier status", POLL,
      [result("processing"), result("queued"), DONE]),
-    ("another task's result", POLL, [reply(200, {"id": "task-2", "status": "completed"})]),
+    ("another task's result", POLL, [response(200, {"id": "task-2", "status": "completed"})]),
     ("completed without a URL, four times", POLL, [result("completed")] * 4),
     ("completed without a URL at first", POLL, [result("completed", video_url=None), DONE]),
     ("polls that fail, and then do not", POLL,
-     [NO_REPLY, UNSENT, reply(503), raw(200, b"<html>"), DONE]),
-    ("replies that cannot be read, four times", POLL, [raw(200, b"{")] * 4),
+     [NO_RESPONSE, UNSENT, response(503), raw(200, b"<html>"), DONE]),
+    ("responses that cannot be read, four times", POLL, [raw(200, b"{")] * 4),
     ("polls that are throttled", POLL,
-     [reply(429), reply(429, Retry_After="90"), reply(429, Retry_After="1000"), DONE]),
+     [response(429), response(429, Retry_After="90"), response(429, Retry_After="1000"), DONE]),
     ("a Retry-After as a date", POLL,
-     [reply(429, Retry_After="Thu, 09 Oct 2025 08:54:00 GMT",
+     [response(429, Retry_After="Thu, 09 Oct 2025 08:54:00 GMT",
             Date="Thu, 09 Oct 2025 08:53:20 GMT"), DONE]),
-    ("a poll that is redirected", POLL, [reply(302, Location="https://elsewhere.example.net/")]),
+    ("a poll that is redirected", POLL, [response(302, Location="https://elsewhere.example.net/")]),
     ("a new task that is not known yet", {"kind": "poll", "task": NEW_TASK, "poll_interval": 1},
-     [reply(404), reply(404), DONE]),
-    ("an unknown id", POLL, [reply(404)]),
-    ("a task whose record is deleted", {"kind": "poll", "task": KEPT_TASK}, [reply(404)]),
-    ("a key that is revoked while waiting", POLL, [result("queued"), reply(401)]),
+     [response(404), response(404), DONE]),
+    ("an unknown id", POLL, [response(404)]),
+    ("a task whose record is deleted", {"kind": "poll", "task": KEPT_TASK}, [response(404)]),
+    ("a key that is revoked while waiting", POLL, [result("queued"), response(401)]),
     ("a bare id whose record names the model", POLL,
      [result("processing", model="vidsb_2_0_fast", created=1_760_000_000), DONE]),
     ("a task that may not be polled yet",
      {"kind": "poll", "task": {**NEW_TASK, "next_poll_at": WALL + 45}}, [DONE]),
     ("waiting that ends by its deadline", {**POLL, "wait": 20}, [result("queued")] * 4),
-    ("a service that does not answer for an hour", POLL, [NO_REPLY] * 200),
+    ("a service that does not answer for an hour", POLL, [NO_RESPONSE] * 200),
     ("a single query", {"kind": "query", "task": NEW_TASK}, [result("processing")]),
-    ("a single query that fails three times", {"kind": "query", "task": NEW_TASK}, [NO_REPLY] * 3),
+    ("a single query that fails three times", {"kind": "query", "task": NEW_TASK}, [NO_RESPONSE] * 3),
     ("an asset that is deleted", DELETE, [DELETED]),
-    ("a deletion that fails", DELETE, [reply(200, {"code": "1", "msg": "no such asset"})]),
-    ("a deletion whose success is a number", DELETE, [reply(200, {"code": 0, "msg": "deleted"})]),
-    ("a deletion whose first reply is lost", DELETE,
-     [NO_REPLY, reply(200, {"code": "1", "msg": "no such asset"})]),
-    ("a deletion that nobody confirms", DELETE, [NO_REPLY] * 4),
+    ("a deletion that fails", DELETE, [response(200, {"code": "1", "msg": "no such asset"})]),
+    ("a deletion whose success is a number", DELETE,
+     [response(200, {"code": 0, "msg": "deleted"})]),
+    ("a deletion whose first response is lost", DELETE,
+     [NO_RESPONSE, response(200, {"code": "1", "msg": "no such asset"})]),
+    ("a deletion that nobody confirms", DELETE, [NO_RESPONSE] * 4),
     ("a deletion that is never sent", DELETE, [UNSENT] * 4),
     ("a text that is answered", TEXT, [ANSWER]),
-    ("a text whose reply is lost", TEXT, [NO_REPLY]),
-    ("a text that is throttled", TEXT, [reply(429, Retry_After="3"), ANSWER]),
+    ("a text whose response is lost", TEXT, [NO_RESPONSE]),
+    ("a text that is throttled", TEXT, [response(429, Retry_After="3"), ANSWER]),
     ("a text that is answered by an error", TEXT,
-     [reply(200, {"error": {"message": "overloaded"}})]),
+     [response(200, {"error": {"message": "overloaded"}})]),
     ("a download", DOWNLOAD,
      [film(200, _MP4, b"rest", Content_Length="12", Content_Type="video/mp4")]),
     ("a download that is resumed", DOWNLOAD,
@@ -178,43 +179,44 @@ SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
      [film(302, Location="https://localhost/a.mp4")]),
     ("a download that is a page", DOWNLOAD, [film(200, b"<html>", Content_Type="text/html")]),
     ("a download that brings nothing, five times", DOWNLOAD, [film(503)] * 5),
-    ("a create whose Retry-After cannot be read", CREATE, [reply(429, Retry_After="soon")]),
+    ("a create whose Retry-After cannot be read", CREATE, [response(429, Retry_After="soon")]),
     ("a create whose Retry-After is a date that is over", CREATE,
-     [reply(429, Retry_After="Thu, 09 Oct 2025 08:53:00 GMT",
+     [response(429, Retry_After="Thu, 09 Oct 2025 08:53:00 GMT",
             Date="Thu, 09 Oct 2025 08:53:20 GMT")]),
     ("a create with two Retry-After", CREATE,
      [HttpResponse(429, (("retry-after", "1.5"), ("Retry-After", "1")), b""), ACCEPTED]),
     ("a create that cannot be retried within its deadline", CREATE,
-     [reply(429, Retry_After="120")] * 3),
+     [response(429, Retry_After="120")] * 3),
     ("a create that answers slowly", CREATE, [Slow(UNSENT, 59), ACCEPTED]),
     ("a poll with an invalid certificate", POLL, [BAD_CERTIFICATE]),
     ("a poll that answers slowly", {"kind": "poll", "task": NEW_TASK},
      [Slow(result("queued"), 45), result("queued"), result("queued"), DONE]),
     ("a poll that fails slowly", {"kind": "poll", "task": NEW_TASK},
-     [Slow(NO_REPLY, 60), result("queued"), DONE]),
+     [Slow(NO_RESPONSE, 60), result("queued"), DONE]),
     ("a bare id whose polls fail in between", POLL,
-     [result("queued"), NO_REPLY, NO_REPLY, result("queued"), result("queued"), DONE]),
+     [result("queued"), NO_RESPONSE, NO_RESPONSE, result("queued"), result("queued"), DONE]),
     ("a bare id whose record names the model after a failure", POLL,
-     [NO_REPLY, result("queued", model="imga"), result("queued"), DONE]),
+     [NO_RESPONSE, result("queued", model="imga"), result("queued"), DONE]),
     ("a Retry-After below the interval", {"kind": "poll", "task": NEW_TASK},
-     [reply(503, Retry_After="7"), DONE]),
+     [response(503, Retry_After="7"), DONE]),
     ("a Retry-After with a record has no effect", POLL,
-     [reply(200, {"id": "task-1", "status": "queued"}, Retry_After="90"), DONE]),
+     [response(200, {"id": "task-1", "status": "queued"}, Retry_After="90"), DONE]),
     ("a Retry-After with what cannot be read has no effect", POLL,
      [raw(200, b"{", Retry_After="90"), DONE]),
-    ("a Retry-After of a poll that cannot be read", POLL, [reply(429, Retry_After="soon"), DONE]),
+    ("a Retry-After of a poll that cannot be read", POLL,
+     [response(429, Retry_After="soon"), DONE]),
     ("completed without a URL, and then processing", POLL,
      [result("completed"), result("processing")]),
     ("completed without a URL, with failures in between", POLL,
-     [result("completed"), NO_REPLY, result("completed"), raw(200, b"{"), DONE]),
+     [result("completed"), NO_RESPONSE, result("completed"), raw(200, b"{"), DONE]),
     ("a task that is not known after a minute", {"kind": "poll", "task": NEW_TASK},
-     [reply(404)] * 3),
+     [response(404)] * 3),
     ("a wait that ends before the first poll", {"kind": "poll", "task": NEW_TASK, "wait": 10}, []),
     ("a wait of no time", {**POLL, "wait": 0}, []),
     ("a service that is silent for ten minutes, and then throttles", POLL,
-     [*[NO_REPLY] * 10, reply(429), NO_REPLY, DONE]),
+     [*[NO_RESPONSE] * 10, response(429), NO_RESPONSE, DONE]),
     ("a caller's own pace of ten minutes", {**POLL, "poll_interval": 700},
-     [NO_REPLY, NO_REPLY, NO_REPLY, DONE]),
+     [NO_RESPONSE, NO_RESPONSE, NO_RESPONSE, DONE]),
     ("a result whose link expires", {"kind": "poll", "task": NEW_TASK},
      [result("completed", video_url=_LINK, created=1_760_000_001)]),
     ("a bare id whose result names the model", POLL,
@@ -223,13 +225,13 @@ SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
      [result("failed", error="content policy violation")]),
     ("a single query of a task without its URL", {"kind": "query", "task": NEW_TASK},
      [result("completed")]),
-    ("a single query of an unknown id", {"kind": "query", "task": TASK}, [reply(404)]),
+    ("a single query of an unknown id", {"kind": "query", "task": TASK}, [response(404)]),
     ("a single query of a bare id that fails", {"kind": "query", "task": TASK},
-     [NO_REPLY, result("queued")]),
+     [NO_RESPONSE, result("queued")]),
     ("a single query of a new task that is not known yet", {"kind": "query", "task": NEW_TASK},
-     [reply(404)] * 3),
+     [response(404)] * 3),
     ("a single query that is always throttled", {"kind": "query", "task": NEW_TASK},
-     [reply(429)] * 3),
+     [response(429)] * 3),
     ("a single query whose responses cannot be read", {"kind": "query", "task": NEW_TASK},
      [raw(200, b"{")] * 3),
     ("a download that is throttled", DOWNLOAD,
@@ -243,7 +245,7 @@ SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
 ]  # fmt: skip
 
 
-# Single replies.
+# Single responses.
 
 STATUSES = (
     200, 201, 204, 302, 400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 418, 422, 425, 429, 499,

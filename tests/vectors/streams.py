@@ -1,4 +1,4 @@
-"""Streamed replies: bytes, the payloads that they hold, and whether the answer is complete."""
+"""Streamed responses: bytes, the payloads that they hold, and whether the answer is complete."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _BODIES: list[tuple[str, str, str | bytes]] = [
 
 
 def stream_cases() -> list[Told]:
-    """Return streamed replies, and what there is in them however they are cut."""
+    """Return streamed responses, and what there is in them however they are cut."""
     return [
         _read(name, dialect, body.encode() if isinstance(body, str) else body)
         for name, dialect, body in _BODIES

@@ -56,8 +56,8 @@ def told_request(request: HttpRequest) -> Told:
     }
 
 
-def told_reply(reply: HttpResponse) -> Told:
-    return {**told_head(HttpHead(reply.status, reply.headers)), **told_body(reply.body)}
+def told_response(response: HttpResponse) -> Told:
+    return {**told_head(HttpHead(response.status, response.headers)), **told_body(response.body)}
 
 
 def told_head(head: HttpHead) -> Told:

@@ -33,13 +33,13 @@ from .replay import (
     play,
     problems,
     read_stream,
-    reply_of,
+    response_of,
 )
 from .telling import told_event
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    "families", "rules", "delivery", "requests", "invalid-requests", "replies", "operations",
+    "families", "rules", "delivery", "requests", "invalid-requests", "responses", "operations",
     "intervals", "streams", "budgets",
 )  # fmt: skip
 FILES: dict[str, Any] = {name: load(f"{name}.json") for name in NAMES}
@@ -111,12 +111,12 @@ def test_invalid_requests() -> None:
         assert problems(case) == told, case["name"]
 
 
-def test_replies() -> None:
-    """A reply means for each kind of operation what the vectors say."""
-    told = FILES["replies"]
+def test_responses() -> None:
+    """A response means for each kind of operation what the vectors say."""
+    told = FILES["responses"]
     for case in told["cases"]:
-        operation = begin(case["operation"], told["start"], service_of("replies"))
-        operation = operation.receive(reply_of(case["reply"]), case["now"])
+        operation = begin(case["operation"], told["start"], service_of("responses"))
+        operation = operation.receive(response_of(case["response"]), case["now"])
         assert_events(operation.events, case["events"])
         if "outcome" in case:
             assert_value(operation.settled.outcome, case["outcome"])
@@ -133,7 +133,7 @@ def test_operations(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", FILES["streams"]["cases"], ids=lambda case: case["name"])
 def test_streams(case: dict[str, Any]) -> None:
-    """A streamed reply holds the same, wherever it is cut."""
+    """A streamed response holds the same, wherever it is cut."""
     body = bytes_of(case)
     told = {**case, "payloads": [bytes_of(payload) for payload in case["payloads"]]}
     cuts = [[body], [body[at : at + 1] for at in range(len(body))]]
@@ -147,7 +147,7 @@ def test_streams(case: dict[str, Any]) -> None:
 def test_every_event_can_be_told(kind: type[Event]) -> None:
     """The vectors can tell each kind of event that operations report, in the form of the schema."""
     told = told_event(cast("Event", sample(kind)))
-    for name in ("operations", "replies"):
+    for name in ("operations", "responses"):
         schema = load(f"schema/{name}.json")
         validator: Any = Draft202012Validator(
             {**schema["$defs"]["event"], "$defs": schema["$defs"]}
@@ -171,11 +171,11 @@ def outcomes_in(value: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", [Task, Result])
 def test_every_field_of_a_record(kind: type[Task | Result]) -> None:
-    """Some reply of the vectors has each field of the service's records, so that ports read it."""
-    told = outcomes_in([FILES["replies"]["cases"], FILES["operations"]["cases"]])
+    """Some response of the vectors has each field of a record, so that ports read it."""
+    told = outcomes_in([FILES["responses"]["cases"], FILES["operations"]["cases"]])
     found = {name for outcome in told if outcome["type"] == kind.__name__ for name in outcome}
     lacking = wire_names(kind).keys() - found
-    assert not lacking, f"add a reply with {lacking} to tests/vectors/scripts.py"
+    assert not lacking, f"add a response with {lacking} to tests/vectors/scripts.py"
 
 
 def test_every_family_and_every_field() -> None:
