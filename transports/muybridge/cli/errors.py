@@ -277,17 +277,7 @@ _FACTS: Final = (
 
 def _details(error: MuybridgeError) -> dict[str, Any]:
     """Return what programs need of *error*: whether it was charged, and what to do."""
-    names = (
-        "status",
-        "retry_after",
-        "candidate_id",
-        "reason",
-        "asset_id",
-        "code",
-        "msg",
-        "argument",
-    )
-    found = {name: getattr(error, name, None) for name in names}
+    found = {name: getattr(error, name, None) for name in _FACTS}
     told = {name: value for name, value in found.items() if value not in (None, "")}
     if isinstance(error, ConsentRequired):
         told |= _consent(error)
