@@ -10,13 +10,17 @@ from inspect import isclass
 
 import pytest
 
+from muybridge.batch import PlaceUnusable
 from muybridge.cli.errors import in_command
+from muybridge.purchases import CannotDecide, StoreUnusable
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
+    InputProblem,
     InvalidAddress,
+    InvalidInput,
     LocalError,
     MuybridgeError,
     NotSent,
@@ -26,6 +30,7 @@ from muybridge_protocol.errors import (
     WaitTimeout,
 )
 from muybridge_protocol.http import Phase, Reason, TransportFailure
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.remedies import (
     Remedy,
@@ -184,3 +189,26 @@ def test_sentences_of_the_service_end_once(said: str, end: str) -> None:
         ProtocolViolation(reason=said),
     ):
         assert error.what().endswith(f" {end}")
+
+
+@pytest.mark.parametrize(
+    ("error", "facts"),
+    [
+        (LocalError("It is wrong.", argument="tags"), {"argument": "tags"}),
+        (StoreUnusable("It is gone.", lacks="past"), {"lacks": "past", "away": False}),
+        (StoreUnusable("It is busy.", away=True), {"lacks": "", "away": True}),
+        (PlaceUnusable("It is busy.", away=True), {"away": True}),
+        (CannotDecide("It is under way.", later=True), {"later": True}),
+        (
+            InvalidInput("the batch", [InputProblem("line 3", "is missing", "prompt")]),
+            {"problems": [{"where": "line 3", "message": "is missing", "field": "prompt"}]},
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_facts_tell_errors_of_one_class_apart(error: MuybridgeError, facts: JsonObject) -> None:
+    """No program has to read a message: the facts are in the record, also in another process."""
+    for one in (error, pickle.loads(pickle.dumps(error))):  # noqa: S301  our own
+        told = json.loads(json.dumps(one.to_dict()))
+        assert {name: told[name] for name in facts} == facts
+        assert str(one) == str(error)
