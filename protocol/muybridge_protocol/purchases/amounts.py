@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from muybridge_protocol.estimates.estimate import estimate_of
@@ -110,6 +111,11 @@ def written_amounts(amounts: Amounts) -> str:
 
 def read_amounts(text: str) -> Amounts:
     """Return the amounts that *text* has as JSON."""
+    return _amounts_in(text)
+
+
+@lru_cache(maxsize=256)  # thousands of purchases consume the same
+def _amounts_in(text: str) -> Amounts:
     amounts: dict[str, str | None] = json.loads(text)
     return {one: None if (it := amounts[one]) is None else Decimal(it) for one in Measure}
 

@@ -113,8 +113,8 @@ def _decided(
 
 def _show(invocation: Invocation, decided: Sequence[Entry], place: Place, *, single: bool) -> None:
     """Report what was decided, and the command that acts on it."""
-    records = [entry_record(entry) for entry in decided]
     if invocation.presentation.json:
+        records = [entry_record(entry) for entry in decided]
         document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
         return
     if isinstance(place, batches.SharedBatch):

@@ -206,9 +206,9 @@ class Kind:
     day: int
     family: str
     model: str
-    state: State = attrs.field(converter=State)
-    tags: tuple[str, ...] = attrs.field(converter=read_list)
-    amounts: Amounts = attrs.field(converter=read_amounts)
+    state: State
+    tags: tuple[str, ...]
+    amounts: Amounts
 
 
 @attrs.frozen(kw_only=True)
@@ -561,20 +561,21 @@ class Store:
         Raises:
             StoreUnusable: The store cannot be read.
         """
-        facts = ", ".join(("armed_at", "key", *(field.name for field in attrs.fields(Kind)[1:])))
-        for page in self._by_time(facts, f"AND state <> '{State.RELEASED}'"):
+        columns = "armed_at, key, family, model, state, tags, amounts"
+        for page in self._by_time(columns, f"AND state <> '{State.RELEASED}'"):
             counted = Counter((day_of(float(at)), *row) for at, _, *row in page)
-            for row, count in counted.items():
-                yield Kind(*row), count
+            for (day, family, model, state, tags, amounts), count in counted.items():
+                facts = (State(state), read_list(tags), read_amounts(amounts))
+                yield Kind(day, family, model, *facts), count
 
-    def _by_time(self, facts: str, where: str, **values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield pages of purchases, from the oldest on. Their first facts are the time and key."""
+    def _by_time(self, columns: str, where: str, **values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield pages of purchases, from the oldest on. The time and the key are first."""
         at, key = -1.0, ""
         while True:
             with self.reading() as rows:
                 found = [] if rows is None else rows.run(
                     # The first condition is one for an index, also where OR is none.
-                    f"SELECT {facts} FROM muybridge_purchases WHERE armed_at >= :at "
+                    f"SELECT {columns} FROM muybridge_purchases WHERE armed_at >= :at "
                     f"AND (armed_at > :at OR key > :key) {where} "
                     "ORDER BY armed_at, key LIMIT :most",
                     at=at, key=key, most=_PAGE, **values,
