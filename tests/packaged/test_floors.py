@@ -28,7 +28,7 @@ from .test_extras import JOBS, MODULES, check
 
 pytestmark = pytest.mark.nightly
 
-TOOLS = ("hypothesis", "jsonschema", "opentelemetry-sdk", "pytest-xdist", "syrupy")
+TOOLS = ("hypothesis", "jsonschema", "numpy", "opentelemetry-sdk", "pytest-xdist", "syrupy")
 """What the tests stand on, beside what the extras bring."""
 FOLDERS = (
     "batch", "cli", "client", "core", "families", "local", "testing", "text", "transport",
