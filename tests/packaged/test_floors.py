@@ -28,7 +28,10 @@ from .test_extras import JOBS, MODULES, check
 
 pytestmark = pytest.mark.nightly
 
-TOOLS = ("hypothesis", "jsonschema", "numpy", "opentelemetry-sdk", "pytest-xdist", "syrupy")
+TOOLS = (
+    "aiohttp", "fastapi", "httpx", "hypothesis", "jsonschema", "numpy", "opentelemetry-sdk",
+    "pycurl", "pytest-xdist", "syrupy",
+)  # fmt: skip
 """What the tests stand on, beside what the extras bring."""
 FOLDERS = (
     "batch", "cli", "client", "core", "families", "local", "testing", "text", "transport",
