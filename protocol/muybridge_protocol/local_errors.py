@@ -163,7 +163,7 @@ class InvalidInput(LocalError):
 
     def to_dict(self, face: Face = in_python) -> dict[str, Any]:
         """Return the error and all of its problems as a JSON object."""
-        return {**super().to_dict(face), "problems": [one._asdict() for one in self.problems]}
+        return {**super().to_dict(face), "problems": [one.to_dict() for one in self.problems]}
 
     def describe(self, face: Face = in_python) -> str:  # noqa: ARG002  it is the same for all
         """Return every problem."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from muybridge_protocol.records.json import readable
 
@@ -25,6 +25,10 @@ class InputProblem(NamedTuple):
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (self.where, self.field, self.message)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem as a JSON object."""
+        return dict(zip(self._fields, self, strict=True))
 
 
 def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:
