@@ -67,6 +67,7 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool, quiet: bool
             wrong += not verdict.ok
             if not (quiet and verdict.ok):
                 sys.stdout.write(json.dumps(_record(verdict)) + "\n")
+    sys.stdout.flush()  # no verdict may be missing when they are counted
     if wrong:
         how = "" if quiet else "; --quiet prints only those"
         say(f"not valid: {wrong} of {count} items{how}")
