@@ -109,9 +109,8 @@ class AsyncClient(BaseClient):
             wall: Returns Unix seconds. The other clock is the event loop's own.
 
         Raises:
-            LocalError: There is no key, or it cannot be sent as it is.
+            LocalError: There is no key, or it cannot be sent as it is; or some tags cannot be used.
             InvalidAddress: There is no base URL, or it cannot be used.
-            LocalError: Some tags cannot be used.
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)

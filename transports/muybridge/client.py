@@ -141,9 +141,8 @@ class Client:
             clock: Tells the time, or None for this machine's.
 
         Raises:
-            LocalError: There is no key, or it cannot be sent as it is.
+            LocalError: There is no key, or it cannot be sent as it is; or some tags cannot be used.
             InvalidAddress: There is no base URL, or it cannot be used.
-            LocalError: Some tags cannot be used.
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)

@@ -127,10 +127,9 @@ def read_books(
         always: Whether something asks for it that is not among these.
 
     Raises:
-        LocalError: Some tags cannot be used.
+        LocalError: Some tags cannot be used, or a limit of the environment cannot be read.
         InvalidInput: The price file is not valid.
         OSError: The price file cannot be read.
-        LocalError: A limit of the environment cannot be read.
         TypeError: The budget is something else.
     """
     check_dedupe(dedupe)

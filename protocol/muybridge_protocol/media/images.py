@@ -26,8 +26,7 @@ def read_png(source: Source, draft: Draft) -> None:
     """Read a PNG.
 
     Raises:
-        Damaged: It begins with another chunk than it must.
-        Damaged: It ends within a chunk.
+        Damaged: It begins with another chunk than it must, or ends within one.
     """
     start = exactly(source, 8, 16)
     if start[4:8] != b"IHDR":
@@ -144,8 +143,8 @@ def read_webp(source: Source, draft: Draft) -> None:
     """Read a WebP.
 
     Raises:
-        Damaged: Its first chunk is not one of the three that it may be.
-        Damaged: It is shorter than it says.
+        Damaged: Its first chunk is not one of the three that it may be, or it is shorter than it
+            says.
     """
     start = exactly(source, 0, 30)
     chunk, data = start[12:16], start[20:]

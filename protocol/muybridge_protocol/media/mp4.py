@@ -36,8 +36,8 @@ def read_mp4(source: Source, draft: Draft) -> None:
     """Read a file of MP4, QuickTime, HEIF or AVIF.
 
     Raises:
-        Damaged: Its boxes contradict each other, or it has no header.
-        Damaged: It ends within its data, or before its header.
+        Damaged: Its boxes contradict each other, it has no header, or it ends within its data or
+            before its header.
     """
     movie: _Box | None = None
     picture: _Box | None = None

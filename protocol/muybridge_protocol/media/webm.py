@@ -40,8 +40,7 @@ def read_webm(source: Source, draft: Draft) -> None:
     """Read a WebM or Matroska file.
 
     Raises:
-        Damaged: Its elements contradict each other.
-        Damaged: It is shorter than it says.
+        Damaged: Its elements contradict each other, or it is shorter than it says.
     """
     outer = _elements(source, 0, None)
     header, segment = next(outer), next(outer, None)

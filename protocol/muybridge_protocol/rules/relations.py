@@ -317,11 +317,11 @@ class Ineffective:
         return f"is ignored {' or '.join(when)}{f': {self.why}' if self.why else ''}"
 
     def applies(self, values: Values, model: str | None) -> bool:
-        """Whether *field* is sent without effect."""
+        """Whether the field is sent without effect."""
         return self.field in values and self.overrides(values, model)
 
     def overrides(self, values: Values, model: str | None) -> bool:
-        """Whether *field* has no effect, sent or not: its default has none, either."""
+        """Whether the field has no effect, sent or not: its default has none, either."""
         # An empty array has nothing that could.
         beside = None if self.other is None else values.get(self.other)
         return beside not in (None, [], ()) or model in self.models

@@ -92,7 +92,7 @@ class StreamParser:
         """Yield the payloads of the events that *piece* completes.
 
         Raises:
-            MalformedStream: The piece is malformed, or an event has more than *event_limit* bytes.
+            MalformedStream: The piece is malformed, or an event has more bytes than the limit.
                 Events before the error have been yielded.
         """
         if len(piece) > _WINDOW:

@@ -305,8 +305,7 @@ def open_batch(place: Place) -> Batch:
     """Open a batch, wherever it is.
 
     Raises:
-        StoreUnusable: There is none.
-        StoreUnusable: Its store cannot be read, or lacks it.
+        StoreUnusable: There is none, or its store cannot be read or lacks it.
     """
     if isinstance(place, SharedBatch):
         return place.open()

@@ -290,8 +290,7 @@ class Tools:
         business with other tasks.
 
         Raises:
-            LocalError: It is too long, or the task is not in the store.
-            LocalError: It is not a token.
+            LocalError: It is too long or not a token, or the task is not in the store.
         """
         if len(token) > _LONGEST_TOKEN:
             raise LocalError(f"token is too long to be one ({len(token):,} characters).")
@@ -308,8 +307,7 @@ class Tools:
         """Return the request of *family* with *fields*, which may name files of the folder.
 
         Raises:
-            LocalError: It is not valid. Every problem is told.
-            LocalError: There is no such family.
+            LocalError: It is not valid, and every problem is told; or there is no such family.
         """
         setup = self._setup
         setup.folder.check_fields(find_family(family), fields)

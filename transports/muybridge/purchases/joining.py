@@ -70,7 +70,7 @@ async def join(
 def settle(
     fleet: Fleet[Any], ticket: int, outcome: Task | CreateAmbiguous | TransportFailure, now: float
 ) -> None:
-    """End a dispatch of *fleet* whose create was not sent, because of what was *found*."""
+    """End a dispatch of *fleet* whose create was not sent, because of its *outcome*."""
     if not isinstance(outcome, TransportFailure):
         fleet.settle(ticket, outcome, now)
         return

@@ -104,10 +104,8 @@ def preview(
     Raises:
         InvalidInput: Some items are not valid.
         StoreUnusable: The store cannot be used, or there is no batch, and no items.
-        LocalError: The batch is in another store.
+        LocalError: The batch is in another store, or a limit in the environment cannot be read.
         ValueError: The limit is below 0.
-        LocalError: A limit in the environment cannot be read.
-        StoreUnusable: There is a budget, and the store cannot be read.
         OSError: The file cannot be read.
     """
     check_limit(limit)
@@ -179,7 +177,7 @@ def _unsent(
 def _first_of_each(
     requests: Iterator[tuple[str, Mapping[str, Any]]], occurrences: Counter[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the first of all requests that are identical, and count them all in *found*."""
+    """Yield the first of all requests that are identical, and count them all in *occurrences*."""
     from muybridge.purchases.once import name_of_identical
 
     for family, body in requests:

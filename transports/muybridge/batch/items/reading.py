@@ -221,7 +221,7 @@ def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[Checked
             item = (name, stem, request.family.name, body)
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
-            problems.append(InputProblem("the batch", NO_ITEM))
+            problems.append(InputProblem(THE_BATCH, NO_ITEM))
         if on_invalid is not None and count and whole:
             for problem in problems:
                 on_invalid(problem)

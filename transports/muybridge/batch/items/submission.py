@@ -78,8 +78,7 @@ def check_same_items(batch: Batch, items: Iterable[CheckedItem]) -> int:
             raise InvalidInput(THE_BATCH, [InputProblem(f"item {entry.number}", message)])
     if given < known:
         problem = f"{batch.name} has {known} items (got {given})"
-        said = f"{problem}; {_INSTEAD}"
-        raise InvalidInput(THE_BATCH, [InputProblem(THE_BATCH, said)])
+        raise InvalidInput(THE_BATCH, [InputProblem(THE_BATCH, f"{problem}; {_INSTEAD}")])
     return known
 
 

@@ -36,8 +36,8 @@ def recover(batch: Batch, place: Path, *, but: str = "") -> list[Entry]:
         but: The runner that recovers them.
 
     Raises:
-        StoreUnusable: The store lacks what runners on this machine have recorded.
-        StoreUnusable: It cannot be used, or what they have left cannot be read or put away.
+        StoreUnusable: The store lacks what runners on this machine have recorded, or cannot be
+            used, or what they have left cannot be read or put away.
     """
     read_side_files(batch, place, but=but)
     return batch.recover()
@@ -47,8 +47,8 @@ def read_side_files(batch: Batch, place: Path, *, but: str = "") -> None:
     """Record the responses in the side files of dead runners on this machine.
 
     Raises:
-        StoreUnusable: The store lacks what these runners have recorded.
-        StoreUnusable: It cannot be used, or a file cannot be read or put away.
+        StoreUnusable: The store lacks what these runners have recorded, it cannot be used, or a
+            file cannot be read or put away.
     """
     for name in sorted({*known_runners(place)} - {but}):
         dead = DeadRunner.find(place, name)

@@ -231,7 +231,7 @@ class Run:
         self.event(entry, What.POSTPONED, reason)
 
     def miss_amount(self, item: Item, reason: str) -> None:
-        """Report at the end that *entry* is not sent, unlike others, and why."""
+        """Report at the end that *item* is not sent, unlike others, and why."""
         with self.lock:
             if not self.stopped:
                 self.stopped, self.over_budget = f"{label_of_item(item)}: {reason}", True
