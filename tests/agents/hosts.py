@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from subprocess import PIPE, Popen
+from typing import IO, Any
 
 import attrs
 from mcp.client.client import Client as Host
@@ -109,6 +110,18 @@ def command(
     """Return how a host starts the command."""
     started = served(relay, folder, *words, place=place, **more)
     return StdioServerParameters(command=started.command, args=started.args, env=started.env)
+
+
+@contextmanager
+def piped(parameters: StdioServerParameters) -> Generator[tuple[Popen[str], IO[str], IO[str]]]:
+    """Start the command; yield it with its stdin and stdout, which a test writes and reads."""
+    with Popen(  # noqa: S603  our own command
+        [parameters.command, *parameters.args], env=parameters.env, text=True,
+        stdin=PIPE, stdout=PIPE, stderr=PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield process, process.stdin, process.stdout
 
 
 def facts(result: CallToolResult) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import random
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,19 @@ from mcp.client.client import Client as Host
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 
-from agents.hosts import HELLO, HORSE, MODES, Person, command, error, facts, horse, hosted, serving
+from agents.hosts import (
+    HELLO,
+    HORSE,
+    MODES,
+    Person,
+    command,
+    error,
+    facts,
+    horse,
+    hosted,
+    piped,
+    serving,
+)
 from agents.relay import Relay
 from muybridge import Budget
 from muybridge.local import LocalService
@@ -102,19 +113,14 @@ def test_raw_lines(relay: Relay, tmp_path: Path) -> None:
     for number, (call, _) in enumerate(RAW, start=1):
         head = f'{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":'
         lines.append(f"{head}{call}}}}}")
-    with subprocess.Popen(  # noqa: S603  our own command
-        [parameters.command, *parameters.args], env=parameters.env, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("\n".join([*lines, ""]))
-        process.stdin.flush()
+    with piped(parameters) as (process, stdin, stdout):
+        stdin.write("\n".join([*lines, ""]))
+        stdin.flush()
         answers: dict[Any, Any] = {}
         while len(RAW) not in answers:
-            one = json.loads(process.stdout.readline())
+            one = json.loads(stdout.readline())
             answers[one.get("id")] = one
-        process.stdin.close()
+        stdin.close()
         process.wait(30)
     for number, (_, told) in enumerate(RAW, start=1):
         answer = answers[number]

@@ -13,7 +13,7 @@ import pytest
 from mcp.client.client import Client as Host
 
 import muybridge.mcp
-from agents.hosts import HELLO, HORSE, MODES, Person, command, error, facts, horse
+from agents.hosts import HELLO, HORSE, MODES, Person, command, error, facts, horse, piped
 from agents.relay import Relay
 from muybridge.version import __version__
 from processes import environment
@@ -61,22 +61,16 @@ async def test_the_local_service(tmp_path: Path, relay: Relay) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_an_idle_server(relay: Relay, tmp_path: Path, number: signal.Signals) -> None:
     """It does not stay until its host says something more, and says what ended it."""
-    parameters = command(relay, tmp_path)
-    with subprocess.Popen(  # noqa: S603  our own command
-        [parameters.command, *parameters.args], env=parameters.env, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdin.write(json.dumps(HELLO) + "\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["result"]
+    with piped(command(relay, tmp_path)) as (process, stdin, stdout):
+        stdin.write(json.dumps(HELLO) + "\n")
+        stdin.flush()
+        assert json.loads(stdout.readline())["result"]
         process.send_signal(number)
         try:
             code = process.wait(20)
         finally:
             process.kill()
+        assert process.stderr is not None
         assert "error: Interrupted" in process.stderr.read()
     assert code == 128 + number
 

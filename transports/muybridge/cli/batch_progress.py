@@ -213,7 +213,7 @@ class Skipped:
         """Report *problem*."""
         self._any = True
         if self._json:
-            document({"event": "skipped", **skipped_record(problem)})
+            document({"event": "skipped", **problem.to_dict()})
         else:
             say(f"skipped: {problem}")
 
@@ -238,11 +238,6 @@ def line(event: BatchEvent) -> str:
     parts = [word, event.task if event.what is What.SUBMITTED else None, event.detail]
     joint = ": " if event.what in _PROBLEMS and event.detail != _AS_BEFORE else " "
     return readable(f"{label}: {joint.join(filter(None, parts))}", _LONGEST_LINE)
-
-
-def skipped_record(problem: InputProblem) -> dict[str, Any]:
-    """Return a problem of an item that is skipped as programs read it."""
-    return attributes(problem, "where", "field", "message")
 
 
 def event_record(event: BatchEvent) -> dict[str, Any]:

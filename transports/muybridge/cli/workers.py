@@ -11,7 +11,7 @@ from muybridge import batch as batches
 from muybridge.batch.items.reading import ValidItems
 from muybridge.batch.running.worker import CONCURRENCY, CREATES
 from muybridge.cli import options
-from muybridge.cli.batch_progress import reporting, skipped_record
+from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, show_shared, store_errors
 from muybridge.cli.consent import require_budget
 from muybridge.cli.exit_codes import DONE, FAILED
@@ -78,7 +78,7 @@ def submit(
             out=out,
         )
     if invocation.presentation.json:
-        told = {"skipped": [skipped_record(one) for one in skipped]} if skipped else {}
+        told = {"skipped": [one.to_dict() for one in skipped]} if skipped else {}
         document({"ok": True, "counts": dict(report.counts), **told})
         context.exit(FAILED if skipped else DONE)
     for problem in skipped:
