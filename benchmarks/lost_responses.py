@@ -28,7 +28,7 @@ import trio
 import muybridge
 
 READ_TIMEOUT = 0.5
-"""Seconds that a library is told to wait for a response that never comes."""
+"""The timeout that each library is given, in seconds: the response never comes."""
 PATIENCE = 60.0
 """Seconds after which the server gives up a connection that says nothing."""
 PAUSE = 0.01

@@ -134,8 +134,9 @@ def find_family(name: str) -> Family:
     """Return the family *name*.
 
     Raises:
-        LocalError: There is none. If it is a model, perhaps behind an owner and a slash, the
-            message names the family; otherwise it lists all families, and the closest match.
+        LocalError: There is no such family. If the name is that of a model, even with an owner
+            before it (`owner/model`), the message names its family; otherwise it lists all
+            families and the closest match.
     """
     family = FAMILIES.get(name)
     if family is not None:

@@ -82,7 +82,7 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
             return attrs.evolve(
                 item,
                 stage=Stage.SUBMITTED,
-                # A person who corrects the task does not take the item from whoever polls it.
+                # Correcting the task does not take the item away from the worker that polls it.
                 owner=item.owner if item.stage is Stage.SUBMITTED else keep,
                 reason=None,
                 began=_began(purchase) if task is None else task.submitted_at,
@@ -106,8 +106,8 @@ def followed(item: Item, purchase: Purchase, outcome: Outcome | None = None) -> 
             return attrs.evolve(item, stage=Stage.QUEUED, owner=None, reason=None)
         case State.RELEASED:
             after = Stage.QUEUED if outcome is None else outcome.leads_to
-            # Claimed means that its worker retries at once. If that one has let go of the item, any
-            # other worker may take it.
+            # The worker of a claimed item retries at once. If it has released the item meanwhile,
+            # any worker may take it.
             if after is Stage.CLAIMED and keep is None:
                 after = Stage.QUEUED
             owner = keep if after is Stage.CLAIMED else None

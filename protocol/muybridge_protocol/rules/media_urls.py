@@ -168,8 +168,8 @@ def _host_of(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        # `port` raises `ValueError` if it is no number. An empty one is None, as if there were
-        # none.
+        # `port` raises `ValueError` if it is not a number. An empty port is None, like a missing
+        # one.
         is_port_good = parts.port is not None or parts.netloc[-1:] != ":"
     except ValueError:
         return None
