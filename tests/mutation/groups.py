@@ -265,6 +265,7 @@ _ALL = (
             f"{_BATCH}.running.side_files",
         ),
         (
+            "tests/batch/test_batches.py",
             "tests/batch/test_command.py",
             "tests/batch/test_decisions.py",
             "tests/batch/test_foreign_files.py",

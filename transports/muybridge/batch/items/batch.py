@@ -70,7 +70,8 @@ _OUTLINES_IN_STAGE: Final = (
 
 def tag_of(batch: str) -> str:
     """Return the tag of the purchases of the batch with this name, as a store keeps it."""
-    return labels_of(OwnTags(batch=batch))[0]
+    (label,) = labels_of(OwnTags(batch=batch))
+    return label
 
 
 @attrs.frozen(eq=False)
@@ -119,7 +120,11 @@ class Batch:
         """
         with store.reading() as rows:
             batches = [] if rows is None else rows.run("SELECT number FROM muybridge_batch LIMIT 2")
-        return cls.find(store, int(batches[0][0])) if len(batches) == 1 else None
+        match batches:
+            case [(number,)]:
+                return cls.find(store, int(number))
+            case _:
+                return None
 
     @classmethod
     def begin(
@@ -222,10 +227,9 @@ class Batch:
         Raises:
             LookupError: There is none.
         """
-        entries = self._entries("AND item.number = :number", number=number)
-        if not entries:
-            raise LookupError(f"there is no item {number}")
-        return entries[0]
+        for entry in self._entries("AND item.number = :number", number=number):
+            return entry
+        raise LookupError(f"there is no item {number}")
 
     def item(self, number: int) -> Item:
         """Return the item *number* as it is kept.
@@ -233,10 +237,10 @@ class Batch:
         Raises:
             LookupError: There is none.
         """
-        items = self.store.items(self.number, after=number - 1, most=1)
-        if not items or items[0].number != number:
-            raise LookupError(f"there is no item {number}")
-        return items[0]
+        for item in self.store.items(self.number, after=number - 1, most=1):
+            if item.number == number:
+                return item
+        raise LookupError(f"there is no item {number}")
 
     def called(self, item: str) -> list[Entry]:
         """Return the items with this name, or else the one with this number."""
