@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
+import stat
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from muybridge.batch import Stage
+from muybridge import Status, StoreUnusable, Task, batch
+from muybridge.batch import Entry, Stage
 from muybridge.batch.items.batch import Batch
+from muybridge.batch.items.folder import FOLDER
 
 from .begun import accepted, begun
+
+TOKEN = Task(id="task-1", family="imgb", submitted_at=5.0).to_token()
 
 
 def taken(batch: Batch, most: int, creates: int = 0) -> list[int]:
@@ -61,3 +70,77 @@ def test_what_is_not_to_be_taken(tmp_path: Path) -> None:
     assert items == [2, 4]
     later = [item.number for item, _ in batch.take(2, creates=2, after=2)]
     assert later == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "record", ["", "[]", "{}", '{"store": null, "batch": "one", "name": ""}', '{"batch": [1]}']
+)
+def test_a_record_that_is_damaged(record: str, tmp_path: Path) -> None:
+    """A folder whose batch cannot be told is not taken for an empty one. Its store has it still."""
+    begun(tmp_path)
+    path = tmp_path / FOLDER / "batch.json"
+    assert path.read_text("utf-8")
+    path.write_text(record, "utf-8")
+    with pytest.raises(
+        StoreUnusable, match=rf"{re.escape(str(path))} is damaged\. Nothing was sent"
+    ):
+        batch.status(tmp_path)
+    path.unlink()
+    assert batch.status(tmp_path).counts == {Stage.QUEUED: 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
+def test_nobody_else_may_look_into_it(tmp_path: Path) -> None:
+    """What was bought and for what prompt is the user's alone, whatever the umask allows."""
+    before = os.umask(0)
+    try:
+        begun(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / FOLDER).stat().st_mode) == 0o700
+
+
+def entry(state: Stage, **facts: Any) -> Entry:
+    return Entry(number=1, name="", stem="0001", family="imgb", body="{}", state=state, **facts)
+
+
+@pytest.mark.parametrize(
+    ("state", "facts", "possible"),
+    [
+        (Stage.AMBIGUOUS, {"response": b'{"id": "task-1", "sta'}, "task-1"),
+        (Stage.AMBIGUOUS, {"response": b"bad gateway"}, None),
+        (Stage.AMBIGUOUS, {}, None),
+        (Stage.AMBIGUOUS, {"response": b'{"id": "task-1"}', "candidate": "task-2"}, "task-2"),
+        (Stage.SUBMITTED, {"candidate": "task-2"}, "task-2"),
+        (Stage.REFUSED, {"response": b'{"id": "task-1"}'}, None),
+    ],
+)
+def test_what_may_be_its_id(state: Stage, facts: dict[str, Any], possible: str | None) -> None:
+    """An ambiguous item names the id that its response has, if nobody has given one."""
+    assert entry(state, **facts).possible_id == possible
+
+
+@pytest.mark.parametrize(
+    ("token", "result", "status"),
+    [
+        (TOKEN, '{"status": "completed"}', Status.COMPLETED),
+        (TOKEN, '{"status": "COMPLE', None),  # a store that somebody has damaged
+        (TOKEN, None, None),
+        (None, '{"status": "completed"}', None),
+    ],
+)
+def test_its_result(token: str | None, result: str | None, status: Status | None) -> None:
+    """The result that is kept can be read while its task is known."""
+    kept = entry(Stage.DOWNLOADED, token=token, result=result).task_result
+    if status is None:
+        assert kept is None
+    else:
+        assert kept is not None
+        assert (kept.id, kept.status, kept.family) == ("task-1", status, "imgb")
+
+
+def test_its_response_is_not_shown() -> None:
+    """The body of a response can be long, and may hold a link."""
+    shown = repr(entry(Stage.AMBIGUOUS, response_status=502, response=b"<html>"))
+    assert "response_status=502" in shown
+    assert "<html>" not in shown

@@ -267,6 +267,7 @@ _ALL = (
         (
             "tests/batch/test_batches.py",
             "tests/batch/test_command.py",
+            "tests/batch/test_decision_table.py",
             "tests/batch/test_decisions.py",
             "tests/batch/test_foreign_files.py",
             "tests/batch/test_items.py",
@@ -276,6 +277,7 @@ _ALL = (
             "tests/batch/test_older_copies.py",
             "tests/batch/test_owners.py",
             "tests/batch/test_poison.py",
+            "tests/batch/test_progress.py",
             "tests/batch/test_runners.py",
             "tests/batch/test_runs.py",
             "tests/batch/test_sheet_pages.py",
@@ -410,6 +412,14 @@ EQUIVALENT: dict[_Key, str] = {
             ),
         ),
         "the first item has the number 1",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.items.entry",
+            "facts = dict(zip((*OF_ITEM, *_OF_PURCHASE), row, strict=True))",
+            ("strict=True", "strict=False"),
+        ),
+        "the row has these columns, which the statement is made of",
     ),
     **dict.fromkeys(
         _swapped(

@@ -40,6 +40,10 @@ _RECORD: Final = "batch.json"
 _LONGEST_NAME: Final = 190
 """Most characters of a folder's name that becomes its batch's: a number may be added."""
 _ADVICE: Final = "Nothing was sent. Make the file readable, then run again."
+_DAMAGED: Final = (
+    "{path} is damaged. Nothing was sent. Put back a copy of it. If {store} is beside it, that has "
+    "the batch: you can remove this file, then run again."
+)
 _GONE: Final = (
     "{place} lacks the batch in {folder}: it was removed, or replaced by another store or an "
     "older copy. Nothing is sent. Put the latest one back. With another one, you could pay twice: "
@@ -79,7 +83,7 @@ class Record:
             facts = read_object(text)
             return cls(facts["store"], int(facts["batch"]), str(facts["name"]))
         except (InvalidJson, LookupError, TypeError, ValueError) as error:
-            raise StoreUnusable(f"{path} is damaged. {_ADVICE}") from error
+            raise StoreUnusable(_DAMAGED.format(path=path, store=STORE)) from error
 
     def write(self, folder: Path) -> bool:
         """Write it durably, unless there is one already. Return whether it was written.
