@@ -14,9 +14,10 @@ import pytest
 from muybridge import Status, StoreUnusable, Task, batch
 from muybridge.batch import Entry, Stage
 from muybridge.batch.items.batch import Batch
-from muybridge.batch.items.folder import FOLDER
+from muybridge.batch.items.folder import FOLDER, begin_in_folder, find_batch, own_store
+from muybridge.purchases import open_store
 
-from .begun import accepted, begun
+from .begun import SERVICE, accepted, begun, new_items
 
 TOKEN = Task(id="task-1", family="imgb", submitted_at=5.0).to_token()
 
@@ -87,6 +88,33 @@ def test_a_record_that_is_damaged(record: str, tmp_path: Path) -> None:
         batch.status(tmp_path)
     path.unlink()
     assert batch.status(tmp_path).counts == {Stage.QUEUED: 1}
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_store_that_lacks_the_batch(*, other: bool, tmp_path: Path) -> None:
+    """A new store is not taken for the one that is gone: it does not know what was paid."""
+    folder = tmp_path / "out"
+    begun(folder).store.close()
+    own = own_store(folder)
+    own.unlink()
+    if other:
+        begun(tmp_path / "other").store.close()
+        own_store(tmp_path / "other").replace(own)
+    with pytest.raises(StoreUnusable, match=r"lacks the batch in .* you could pay twice"):
+        batch.status(folder)
+    assert own.exists() is other
+
+
+def test_a_given_store_that_lacks_the_batch(tmp_path: Path) -> None:
+    """The store of the caller stays open, and usable."""
+    place = tmp_path / "shared.sqlite3"
+    with open_store(place) as store:
+        begin_in_folder(tmp_path / "out", store, new_items(1), service=SERVICE)
+    place.unlink()
+    with open_store(place) as store:
+        with pytest.raises(StoreUnusable, match=r"lacks the batch in .* you could pay twice"):
+            find_batch(tmp_path / "out", store)
+        assert begin_in_folder(tmp_path / "new", store, new_items(1), service=SERVICE).is_new
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
