@@ -117,6 +117,20 @@ def test_a_given_store_that_lacks_the_batch(tmp_path: Path) -> None:
         assert begin_in_folder(tmp_path / "new", store, new_items(1), service=SERVICE).is_new
 
 
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("horses", "horses"), ("a" * 190, "a" * 190), ("a" * 191, "batch"), ("a\u2028b", "batch")],
+)
+def test_its_name(folder: str, name: str, tmp_path: Path) -> None:
+    """It is that of its folder, if it can be shown, and no other batch of the store has it."""
+    with open_store(tmp_path / "shared.sqlite3") as store:
+        names = [
+            begin_in_folder(above / folder, store, new_items(1), service=SERVICE).name
+            for above in (tmp_path / "first", tmp_path / "second")
+        ]
+    assert names == [name, f"{name}-2"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 def test_nobody_else_may_look_into_it(tmp_path: Path) -> None:
     """What was bought and for what prompt is the user's alone, whatever the umask allows."""
