@@ -416,6 +416,9 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "the first item has the number 1",
     ),
+    (f"{_BATCH}.items.folder", "batch.store.close()", "pass"): (
+        "CPython closes what nobody refers to any more; from 3.13 on it warns, which fails a test"
+    ),
     **dict.fromkeys(
         _swapped(
             f"{_BATCH}.items.entry",
