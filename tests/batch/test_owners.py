@@ -155,11 +155,11 @@ def test_a_run_that_ends_does_not_end_another_with_the_same_store(
 
 @pytest.mark.parametrize("step", ["after: verdict recorded", "after: piece saved"])
 def test_a_run_that_was_killed_is_resumed_at_once(
-    step: str, nursery: Nursery, server: BillingServer, store: str, tmp_path: Path
+    step: str, nursery: Nursery, run: Run, server: BillingServer, store: str, tmp_path: Path
 ) -> None:
     """The next run on this machine knows that it has ended, and waits for no lease."""
     order = {"url": server.url, "folder": str(tmp_path / "out"), "store": store}
     assert nursery.run(**order, items=4, concurrency=1, kill_at=step) == -9
-    assert nursery.run(**order) == 0
-    assert batch.status(tmp_path / "out").counts == {Stage.DOWNLOADED: 4}
+    with open_store(store) as mine:
+        assert run(server, None, store=mine).counts == {Stage.DOWNLOADED: 4}
     assert (server.posts, server.doubles) == (4, [])

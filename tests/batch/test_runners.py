@@ -166,6 +166,17 @@ def test_a_kept_reply_is_read(folder: Path, found: Batch, status: int, stage: St
     assert not path.exists()
 
 
+def test_live_runners_hide_no_dead_one(folder: Path, found: Batch) -> None:
+    """What a dead one has left is read, however many others are at work beside it."""
+    armed(found)
+    kept(folder, reply_of())
+    with ExitStack() as stack:
+        for _ in range(4):  # in no order: their names are random
+            stack.enter_context(Runner(folder / FOLDER))
+        recover(found, folder / FOLDER)
+    assert found.entry(1).state is Stage.SUBMITTED
+
+
 def test_without_a_reply_it_is_ambiguous(folder: Path, found: Batch) -> None:
     """An item whose create was under way may have been accepted."""
     armed(found)

@@ -42,10 +42,12 @@ def facts(postgres: Postgres, shared: SharedBatch) -> list[Any]:
 @pytest.mark.parametrize(
     ("items", "given", "said"),
     [
-        (horses(2, first=7), {}, "differs from the batch"),
-        (horses(1), {}, "has 2 items"),
+        (horses(3, first=7), {}, "differs from the batch"),
+        ([{**horse, "prompt": "a cow"} for horse in horses(3)], {}, "item 1: differs from"),
+        ([*horses(2), {**horses(3)[2], "name": "cow"}], {}, "item 3: differs from"),
+        (horses(1), {}, r"has 3 items \(got 1\)"),
+        (horses(4), {"budget": Budget(cost=9)}, "cost is unknown"),
         (horses(3), {"budget": Budget(cost=9)}, "cost is unknown"),
-        (horses(2), {"budget": Budget(cost=9)}, "cost is unknown"),
     ],
 )
 def test_a_refused_submission_changes_nothing(
@@ -61,7 +63,7 @@ def test_a_refused_submission_changes_nothing(
     """A limit, a rate and a place that come with items that are refused are not set, either."""
     service = Service(base_url=server.url)
     where = tmp_path / "out"
-    batch.submit(shared, horses(2), service, budget=Budget(creates=1), out=where)
+    batch.submit(shared, horses(3), service, budget=Budget(creates=1), out=where)
     before = facts(postgres, shared)
     changes: dict[str, Any] = {
         "budget": Budget(creates=1000),
@@ -73,7 +75,7 @@ def test_a_refused_submission_changes_nothing(
         batch.submit(shared, items, service, **changes)
     assert facts(postgres, shared) == before
     report = work(server, shared, out=None)
-    assert report.counts == {Stage.QUEUED: 1, Stage.DOWNLOADED: 1}
+    assert report.counts == {Stage.QUEUED: 2, Stage.DOWNLOADED: 1}
     assert server.posts == 1
 
 

@@ -339,6 +339,29 @@ def test_a_late_response_to_what_was_abandoned(
     assert (server.posts, server.doubles) == (1, [])
 
 
+def test_a_worker_that_is_busy_stays_alive(
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """A query that takes longer than a lease leaves its item to the worker, which renews it."""
+    submit(server, shared, 1)
+    owners: list[tuple[str | None, str | None]] = []
+
+    def outlast(_: str) -> None:
+        if owners:
+            return
+        with shared.open() as found:
+            before = found.entry(1).owner
+            postgres.execute("SELECT pg_sleep(2.1)", url=str(shared.store))
+            found.recover()
+            owners.append((before, found.entry(1).owner))
+
+    server.on_query = outlast
+    assert work(server, shared, lease=2).counts == {Stage.DOWNLOADED: 1}
+    ((before, after),) = owners
+    assert before is not None
+    assert after == before
+
+
 def test_a_worker_that_was_paused_does_not_send(
     work: Work, server: BillingServer, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

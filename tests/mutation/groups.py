@@ -260,7 +260,6 @@ _ALL = (
             f"{_BATCH}.items.folder",
             f"{_BATCH}.items.submission",
             f"{_BATCH}.running.creates",
-            f"{_BATCH}.running.lease",
             f"{_BATCH}.running.recovery",
             f"{_BATCH}.running.side_files",
         ),
@@ -286,6 +285,7 @@ _ALL = (
             "tests/batch/test_sheet_pages.py",
             "tests/batch/test_spool.py",
             "tests/batch/test_submissions.py",
+            "tests/batch/test_tags.py",
             "tests/batch/test_workers.py",
             "tests/purchases/test_items.py",
         ),
@@ -294,11 +294,17 @@ _ALL = (
     ),
     Group(
         "postgres",
-        ("muybridge.purchases.postgres_connections", "muybridge.purchases.postgres"),
+        (
+            f"{_BATCH}.running.lease",
+            "muybridge.purchases.postgres",
+            "muybridge.purchases.postgres_connections",
+        ),
         (
             "tests/batch/test_connections.py",
+            "tests/batch/test_database_away.py",
             "tests/batch/test_prepared_statements.py",
             "tests/batch/test_vanished_workers.py",
+            "tests/batch/test_workers.py",
             "tests/purchases",
         ),
         database=True,
@@ -361,6 +367,8 @@ _SPELLED = (
 _CLOSER_LOOK = "it looks more closely where that is not needed, and comes to the same"
 _CREDENTIALS = "muybridge.credentials"
 
+_LEASE_ENDS = "self._thread.join(timeout=5) # it may wait for a database that is away"
+
 _EXCHANGE = "muybridge.wire.exchange"
 _BY_REQUESTS = "muybridge.wire.requests_transport"
 
@@ -415,6 +423,21 @@ EQUIVALENT: dict[_Key, str] = {
             ),
         ),
         "the first item has the number 1",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(f"{_BATCH}.running.lease", "_BEATS: Final = 3", ("3", "2"), ("3", "4")),
+            *(
+                (f"{_BATCH}.running.lease", _LEASE_ENDS, _LEASE_ENDS.replace("5", other))
+                for other in ("4", "6")
+            ),
+            (
+                f"{_BATCH}.running.lease",
+                _LEASE_ENDS,
+                "pass # it may wait for a database that is away",
+            ),
+        ),
+        "the lease is renewed in time, and its thread ends by itself, a moment later",
     ),
     (f"{_BATCH}.items.folder", "batch.store.close()", "pass"): (
         "CPython closes what nobody refers to any more; from 3.13 on it warns, which fails a test"
