@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, suppress
@@ -164,6 +165,25 @@ def test_a_kept_reply_is_read(folder: Path, found: Batch, status: int, stage: St
     if status == UNFINISHED:
         assert (entry.candidate, entry.reason) == ("task-1", UNKNOWN_END.reason)
     assert not path.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are flushed on POSIX systems alone")
+def test_what_is_put_away_stays_away(
+    folder: Path, found: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut, no file of a runner is there whose purchase was pruned meanwhile."""
+    place, steps, sync = folder / FOLDER, list[str](), os.fsync
+
+    def noting(handle: int) -> None:
+        sync(handle)
+        if os.path.samestat(os.fstat(handle), place.stat()):
+            steps.append("synced" if not list(place.glob("response-*")) else "too early")
+
+    armed(found)
+    kept(folder, reply_of())
+    monkeypatch.setattr(os, "fsync", noting)
+    recover(found, place)
+    assert steps[-1:] == ["synced"]
 
 
 def test_live_runners_hide_no_dead_one(folder: Path, found: Batch) -> None:

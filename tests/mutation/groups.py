@@ -439,6 +439,45 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "the lease is renewed in time, and its thread ends by itself, a moment later",
     ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.running.recovery",
+                "create = Create.start(request, _ANY, now=0.0, wall=time.time(), seed=0)"
+                " # never waits",
+                ("now=0.0", "now=1.0"),
+                ("now=0.0", "now=-1.0"),
+                ("seed=0", "seed=1"),
+                ("seed=0", "seed=-1"),
+            ),
+            *_swapped(
+                f"{_BATCH}.running.recovery",
+                "settled = create.receive(HttpResponse(response.status, (), response.body), 0.0)"
+                ".settled",
+                ("0.0", "1.0"),
+                ("0.0", "-1.0"),
+            ),
+        ),
+        "only what the response says is asked, not when to wait for",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.running.side_files",
+                "_REMEMBERED: Final = 20 * 24 * 3600.0",
+                ("20", "19"),
+                ("20", "21"),
+                ("24", "23"),
+                ("24", "25"),
+                ("3600.0", "3601.0"),
+                ("3600.0", "3599.0"),
+            ),
+            *_swapped(
+                f"{_BATCH}.running.side_files", "UNFINISHED: Final = 0", ("0", "1"), ("0", "-1")
+            ),
+        ),
+        "a day more or less is as good; and no HTTP status is below 100",
+    ),
     (f"{_BATCH}.items.folder", "batch.store.close()", "pass"): (
         "CPython closes what nobody refers to any more; from 3.13 on it warns, which fails a test"
     ),
