@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 import moments
 from muybridge import AsyncClient, WaitTimeout
 from muybridge.drivers import notes
+from muybridge_protocol.events import Submitted
 from muybridge_protocol.records.tasks import Task
 
 from .alarms import notes as notes_of
@@ -133,3 +135,34 @@ def test_an_error_of_the_service(make_client: MakeClient, world: World) -> None:
         client.run(image("[slow:9999]"), timeout=1)
     assert caught.value.task is not None
     assert client.interrupted_tasks == ()
+
+
+@pytest.mark.parametrize("strikes_at", [1, 2])
+def test_a_ctrl_c_while_notes_are_left(
+    strikes_at: int, make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it strikes, one of the two exceptions names the task."""
+    leave_note, calls = notes.PaidNotes.leave_note, count(1)
+
+    def strike(paid: notes.PaidNotes, error: BaseException) -> None:
+        if next(calls) == strikes_at:
+            raise KeyboardInterrupt
+        leave_note(paid, error)
+
+    def fail(event: object) -> None:
+        match event:
+            case Submitted():
+                raise LookupError
+            case _:
+                pass
+
+    monkeypatch.setattr(notes.PaidNotes, "leave_note", strike)
+    client = make_client(world, on_event=fail)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        client.run(image())
+    error: BaseException | None = caught.value
+    said = ""
+    while error is not None:
+        said += notes_of(error)
+        error = error.__context__
+    assert "was accepted" in said
