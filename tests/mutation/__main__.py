@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -44,16 +45,21 @@ def main() -> None:
     parser.add_argument(
         "--jobs",
         type=int,
-        default=os.cpu_count(),
-        help="how many to try at once; by default one a core",
+        default=(os.cpu_count() or 1) + 1,
+        help="how many to try at once; by default one a core and another one, as many tests wait",
     )
     parser.add_argument("--list", action="store_true", help="print the mutants alone")
+    parser.add_argument(
+        "--sample", type=int, help="how many of each module to try; by default what its group says"
+    )
     parser.add_argument("--only", default="", help="only those whose line holds this text")
     options = parser.parse_args()
     unknown = [name for name in options.groups if name not in GROUPS]
     if unknown:
         parser.error(f"no group is called {unknown[0]}; there are {', '.join(GROUPS)}")
     groups = [GROUPS[name] for name in options.groups or GROUPS]
+    if options.sample is not None:
+        groups = [replace(group, sample=options.sample) for group in groups]
     if options.list:
         for group in groups:
             for module, mutant in _all(group, options.only, options.seed):

@@ -134,7 +134,7 @@ _ALL = (
             "muybridge.purchases.turns",
         ),
         ("tests/purchases",),
-        sample=60,
+        sample=30,
         database=True,
     ),
     Group(
@@ -161,6 +161,7 @@ _ALL = (
             "tests/purchases/test_files.py",
             "tests/purchases/test_late_and_forked.py",
         ),
+        sample=40,
         database=True,
     ),
     Group(
@@ -226,6 +227,7 @@ _ALL = (
             "tests/trio_client/test_scopes.py",
             "tests/trio_client/test_text_cancellation.py",
         ),
+        sample=20,
         database=True,
     ),
     Group(
@@ -264,6 +266,7 @@ _ALL = (
             "tests/transport/test_secrets.py",
             "tests/transport/test_async_transports.py",
         ),
+        sample=20,
     ),
     Group(
         "batches",
@@ -302,7 +305,7 @@ _ALL = (
             "tests/batch/test_workers.py",
             "tests/purchases/test_items.py",
         ),
-        sample=60,
+        sample=30,
         database=True,
     ),
     Group(
@@ -320,6 +323,7 @@ _ALL = (
             "tests/batch/test_workers.py",
             "tests/purchases",
         ),
+        sample=40,
         database=True,
     ),
     Group(
@@ -356,6 +360,7 @@ _ALL = (
             "tests/cli/test_purchases.py",
             "tests/verbs/test_money.py",
         ),
+        sample=40,
         database=True,
     ),
 )
