@@ -317,7 +317,6 @@ _ALL = (
         ),
         (
             "tests/batch/test_connections.py",
-            "tests/batch/test_database_away.py",
             "tests/batch/test_prepared_statements.py",
             "tests/batch/test_vanished_workers.py",
             "tests/batch/test_workers.py",
