@@ -344,7 +344,10 @@ def test_a_file_under_an_old_name(make_client: MakeClient) -> None:
     )
     files = {"image": MEDIA["PNG"](), "last_frame_image": MEDIA["JPEG"]()}
     report = make_client("https://service.test").check(request, files=files)
-    assert [medium.field for medium in report.media] == ["first_image", "last_image"]
+    assert [(medium.field, medium.facts.format) for medium in report.media] == [
+        ("first_image", "PNG"),
+        ("last_image", "JPEG"),
+    ]
     assert (report.ok, report.decided) == (True, 2)
 
 
