@@ -507,6 +507,34 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "a day more or less is as good; and no HTTP status is below 100",
     ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.wire.http1.connections",
+            "early = self.stream.receive_nowait(1)",
+            ("(1)", "(2)"),
+        ),
+        "one early byte is refused as two are",
+    ),
+    **dict.fromkeys(
+        _swapped(_EXCHANGE, "_DETAIL_LIMIT = 200", ("200", "199"), ("200", "201")),
+        "a character more or less makes no difference to anybody",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.wire.http1.blocking", "ends_at: float = 0.0", ("0.0", "1.0"), ("0.0", "-1.0")
+        ),
+        "the clock is far beyond either",
+    ),
+    (
+        "muybridge.wire.trio_transport",
+        'raise AssertionError("nobody cancels this scope")',
+        "pass",
+    ): "it is never executed",
+    (
+        "muybridge.wire.building",
+        "closing.close() # in case that it waits for something all the same",
+        "pass # in case that it waits for something all the same",
+    ): "CPython closes what nobody refers to any more",
     (f"{_BATCH}.items.folder", "batch.store.close()", "pass"): (
         "CPython closes what nobody refers to any more; from 3.13 on it warns, which fails a test"
     ),
@@ -554,6 +582,7 @@ EQUIVALENT: dict[_Key, str] = {
                 "status: int | None = attrs.field(default=None, init=False)",
                 'arrived: bytes = attrs.field(default=b"", init=False)',
                 "ended: bool = attrs.field(default=False, init=False)",
+                "followed: bool = attrs.field(default=False, init=False)",
             )
             for key in _swapped(_EXCHANGE, line, ("init=False", "init=True"))
         ),
