@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import json
 import os
 import shlex
@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -272,7 +272,7 @@ def test_bars_on_a_terminal(start: Callable[..., subprocess.Popen[str]]) -> None
         process = start(*RUN, server=server, stderr=theirs, env={"TERM": "xterm"})
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError):  # which is how a terminal ends on Linux
+        with suppress(OSError):  # which is how a terminal ends on Linux
             while data := terminal.read(65536):
                 shown += data
         stdout, _ = process.communicate(timeout=30)
@@ -437,6 +437,25 @@ def test_a_signal_waits_for_nothing_that_costs_nothing(
         assert (server.posts, server.doubles) == (3, [])
 
 
+@contextmanager
+def open_read_by(process: subprocess.Popen[str], pipe: Path) -> Generator[None]:
+    """Open a pipe as soon as *process* reads it, which may have ended instead."""
+    while True:
+        try:
+            writing = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # nobody reads it yet
+                raise
+            with suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"it ended with {process.wait(0.01)}")
+        else:
+            break
+    try:
+        yield
+    finally:
+        os.close(writing)
+
+
 @posix
 @pytest.mark.parametrize("number", INTERRUPTIONS)
 def test_a_signal_before_the_batch_is_begun(
@@ -446,7 +465,7 @@ def test_a_signal_before_the_batch_is_begun(
     os.mkfifo(tmp_path / "pipe.jsonl")
     with BillingServer() as server:
         process = start("run", "pipe.jsonl", "--out", "out", server=server)
-        with (tmp_path / "pipe.jsonl").open("w"):  # which waits until it is being read
+        with open_read_by(process, tmp_path / "pipe.jsonl"):
             process.send_signal(number)
             _, stderr = process.communicate(timeout=30)
         assert server.requests == 0

@@ -197,7 +197,7 @@ def run(
         _finish(context, invocation, report, interrupted=interrupted, skipped=chosen.skipped)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class _Chosen:
     """What the command line says about a run.
 
@@ -214,16 +214,16 @@ class _Chosen:
         prices: What requests cost, or None if that is not known.
     """
 
-    invocation: Invocation = attrs.field(kw_only=False)
-    file: str | None = attrs.field(kw_only=False)
-    out: str = attrs.field(kw_only=False)
-    concurrency: int
-    limit: int | None
-    dedupe: bool
-    rate: float | None
-    skipped: Skipped | None
-    asks: bool
-    prices: PriceList | None
+    invocation: Invocation
+    file: str | None
+    out: str
+    concurrency: int = attrs.field(kw_only=True)
+    limit: int | None = attrs.field(kw_only=True)
+    dedupe: bool = attrs.field(kw_only=True)
+    rate: float | None = attrs.field(kw_only=True)
+    skipped: Skipped | None = attrs.field(kw_only=True)
+    asks: bool = attrs.field(kw_only=True)
+    prices: PriceList | None = attrs.field(kw_only=True)
 
     @property
     def source(self) -> Source | None:
