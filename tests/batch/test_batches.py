@@ -33,7 +33,7 @@ def completed(batch: Batch, number: int, expires: float | None) -> None:
 
 
 def test_items_are_read_a_page_at_a_time(tmp_path: Path) -> None:
-    """Whoever goes through more items than a page has meets each of them once, in order."""
+    """More items than fit in a page are yielded once each, in order."""
     batch = begun(tmp_path, 1_002)
     assert [item.number for item in batch.items()] == [*range(1, 1_003)]
     assert [entry.number for entry in batch.entries()] == [*range(1, 1_003)]
@@ -41,8 +41,8 @@ def test_items_are_read_a_page_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3])
-def test_an_item_that_there_is_not(number: int, tmp_path: Path) -> None:
-    """Nobody is given another item than the one that was asked for."""
+def test_a_missing_item(number: int, tmp_path: Path) -> None:
+    """It is an error; the next item does not take its place."""
     batch = begun(tmp_path, 2)
     with pytest.raises(LookupError, match=f"there is no item {number}"):
         batch.item(number)
@@ -64,8 +64,8 @@ def test_the_most_urgent_items_are_taken_first(tmp_path: Path) -> None:
     assert taken(batch, 1, 0) == []
 
 
-def test_what_is_not_to_be_taken(tmp_path: Path) -> None:
-    """Items that are skipped do not take the place of those after them."""
+def test_skipped_items(tmp_path: Path) -> None:
+    """Skipped items do not reduce the number of items that are taken."""
     batch = begun(tmp_path, 4)
     items = [item.number for item, _ in batch.take(2, creates=2, besides=[1, 3])]
     assert items == [2, 4]
@@ -77,7 +77,7 @@ def test_what_is_not_to_be_taken(tmp_path: Path) -> None:
     "record", ["", "[]", "{}", '{"store": null, "batch": "one", "name": ""}', '{"batch": [1]}']
 )
 def test_a_record_that_is_damaged(record: str, tmp_path: Path) -> None:
-    """A folder whose batch cannot be told is not taken for an empty one. Its store has it still."""
+    """A folder with a damaged record does not count as empty; its store still has the batch."""
     begun(tmp_path)
     path = tmp_path / FOLDER / "batch.json"
     assert path.read_text("utf-8")
@@ -122,7 +122,7 @@ def test_a_given_store_that_lacks_the_batch(tmp_path: Path) -> None:
     [("horses", "horses"), ("a" * 190, "a" * 190), ("a" * 191, "batch"), ("a\u2028b", "batch")],
 )
 def test_its_name(folder: str, name: str, tmp_path: Path) -> None:
-    """It is that of its folder, if it can be shown, and no other batch of the store has it."""
+    """It is the folder's, if that is printable and short; a number makes it unique in the store."""
     with open_store(tmp_path / "shared.sqlite3") as store:
         names = [
             begin_in_folder(above / folder, store, new_items(1), service=SERVICE).name
@@ -132,8 +132,8 @@ def test_its_name(folder: str, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
-def test_nobody_else_may_look_into_it(tmp_path: Path) -> None:
-    """What was bought and for what prompt is the user's alone, whatever the umask allows."""
+def test_only_the_user_may_read_it(tmp_path: Path) -> None:
+    """Only the user may read what was bought, whatever the umask allows."""
     before = os.umask(0)
     try:
         begun(tmp_path)

@@ -166,7 +166,7 @@ def _in_statement(node: ast.stmt) -> Iterator[_Mistake]:
 def _in_condition(node: ast.AST) -> Iterator[_Mistake]:
     match node:
         case ast.If(ast.Name(id="TYPE_CHECKING")):
-            return  # it is for whoever checks types
+            return  # only type checkers execute it
         case ast.If(test) | ast.IfExp(test) | ast.While(test) | ast.Assert(test):
             conditions = [test]
         case ast.comprehension():

@@ -168,8 +168,7 @@ def _host_of(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        # `port` raises `ValueError` if it is not a number. An empty port is None, like a missing
-        # one.
+        # `port` raises `ValueError` if it is not a number, and is None if it is empty or missing.
         is_port_good = parts.port is not None or parts.netloc[-1:] != ":"
     except ValueError:
         return None

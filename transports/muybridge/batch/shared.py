@@ -305,7 +305,7 @@ def open_batch(place: Place) -> Batch:
     """Open a batch, wherever it is.
 
     Raises:
-        StoreUnusable: There is none, or its store cannot be read or lacks it.
+        StoreUnusable: There is no batch, or its store cannot be read or does not contain it.
     """
     if isinstance(place, SharedBatch):
         return place.open()

@@ -307,7 +307,8 @@ class Tools:
         """Return the request of *family* with *fields*, which may name files of the folder.
 
         Raises:
-            LocalError: It is not valid, and every problem is told; or there is no such family.
+            LocalError: There is no such family, or the request is not valid. The message lists
+                every problem.
         """
         setup = self._setup
         setup.folder.check_fields(find_family(family), fields)

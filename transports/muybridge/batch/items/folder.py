@@ -173,7 +173,7 @@ def find_batch(folder: Path, given: Store | None = None) -> Batch:
 
     Raises:
         LocalError: It is in another store than the given one.
-        StoreUnusable: There is none, or its store cannot be read or lacks it.
+        StoreUnusable: There is no batch, or its store cannot be read or does not contain it.
     """
     batch = find_in_folder(folder, given)
     if batch is None:
