@@ -28,7 +28,7 @@ class InputProblem(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as a JSON object."""
-        return self._asdict()
+        return dict(zip(self._fields, self, strict=True))
 
 
 def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:
