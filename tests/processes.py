@@ -1,7 +1,7 @@
 """Python in processes of its own: started afresh, or forked from one that has loaded the library.
 
 A fork takes milliseconds, a start half a second. Tests use `Nursery`. The program that it names
-calls `serve` with the function that each fork calls.
+calls `serve` with the function that each fork calls. Signals go to a process with `interrupt`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,18 @@ _FAILED = 70
 def environment(**more: str) -> dict[str, str]:
     """Return this process's environment with *more*; in it Python finds this tree and its tests."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES)), **more}
+
+
+def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
+    """Send a signal to *process*, a program in Python, once its main thread sleeps.
+
+    Python looks whether a signal has come, and then goes to sleep. A signal between the two is seen
+    when something else wakes the program, which here may be as late as the test's end.
+    """
+    stat = Path(f"/proc/{process.pid}/stat")
+    while stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "RD":
+        pass
+    process.send_signal(number)
 
 
 class Nursery:

@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import subprocess
-from pathlib import Path
+
+from processes import interrupt
 
 
 class Terminal:
@@ -34,14 +35,8 @@ class Terminal:
         os.write(self._device, text)
 
     def interrupt(self, number: signal.Signals) -> None:
-        """Send a signal once the command sleeps until something is typed.
-
-        Python misses a signal that comes just before it goes to sleep.
-        """
-        stat = Path(f"/proc/{self._process.pid}/stat")
-        while stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "S":
-            pass
-        self._process.send_signal(number)
+        """Send a signal once the command sleeps until something is typed."""
+        interrupt(self._process, number)
 
     def end(self) -> tuple[int, str]:
         """Return the exit code, and what was printed on stdout."""

@@ -29,7 +29,7 @@ from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
 from muybridge.purchases import StoreUnusable
 from muybridge.purchases.store import NewItem
-from processes import environment
+from processes import environment, interrupt
 from sampling import diagonal
 
 from .begun import begun
@@ -368,7 +368,7 @@ def test_a_signal_waits_for_paid_requests(
         process = start(*RUN, "--concurrency", str(paid), server=server)
         for _ in range(paid):
             assert asked.acquire(timeout=20)
-        process.send_signal(number)
+        interrupt(process, number)
         said = "the response to a paid request" if paid == 1 else "the responses to 2 paid requests"
         read_until(process, f"waiting for {said}")
         go_on.set()
@@ -397,9 +397,9 @@ def test_a_second_signal_names_what_is_ambiguous(
         server.on_create = wait
         process = start(*RUN, "--concurrency", "1", server=server)
         assert asked.wait(20)
-        process.send_signal(signal.SIGTERM)
+        interrupt(process, signal.SIGTERM)
         read_until(process, "waiting for the response to a paid request")
-        process.send_signal(number)
+        interrupt(process, number)
         stdout, stderr = process.communicate(timeout=30)
         go_on.set()
     assert (process.returncode, server.posts) == (ended_by(number, 4), 1), stderr
@@ -425,7 +425,7 @@ def test_a_signal_waits_for_nothing_that_costs_nothing(
         server.on_query = wait
         process = start(*RUN, "--concurrency", "1", server=server)
         assert asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         _, stderr = process.communicate(timeout=10)
         go_on.set()
         state = 6 if what == "/media/" else 5
@@ -466,7 +466,7 @@ def test_a_signal_before_the_batch_is_begun(
     with BillingServer() as server:
         process = start("run", "pipe.jsonl", "--out", "out", server=server)
         with open_read_by(process, tmp_path / "pipe.jsonl"):
-            process.send_signal(number)
+            interrupt(process, number)
             _, stderr = process.communicate(timeout=30)
         assert server.requests == 0
     assert process.returncode == 128 + number

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import subprocess
 import sys
 import threading
 
 import pytest
 
-from processes import environment
+from processes import environment, interrupt
 
 from .conftest import Start
 from .crooked_service import CrookedService, always, record, reply
 
 CREATE = ("create", "imgb", "--model", "imgb-2", "--prompt", "A horse")
 SLOW = ("run", "imgb", "--model", "imgb-2", "--prompt", "A horse [slow:100]")
-
-
-def interrupt(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGINT)
 
 
 def read_until(process: subprocess.Popen[str], beginning: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-import subprocess
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
 
+from processes import interrupt
 from sampling import diagonal
 
 from .conftest import Start
@@ -62,7 +62,7 @@ def test_a_create_is_waited_for(start: Start, number: signal.Signals, words: tup
     with held() as (service, holding):
         process = start(*words, "--json", env=service.settings)
         assert holding.asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         waiting = read_until(process, "muybridge: waiting for the response to a paid request")
         holding.go_on.set()
         stdout, stderr = process.communicate(timeout=20)
@@ -87,15 +87,10 @@ def test_a_second_one_ends_at_once(
     with held() as (service, holding):
         process = start(*CREATE, env=service.settings)
         assert holding.asked.wait(20)
-        process.send_signal(first)
+        interrupt(process, first)
         read_until(process, "muybridge: waiting for the response")
-        process.send_signal(second)
-        try:
-            _, stderr = process.communicate(timeout=5)
-        except subprocess.TimeoutExpired:
-            # Python misses a signal that comes just before it goes back to a system call.
-            process.send_signal(second)
-            _, stderr = process.communicate(timeout=20)
+        interrupt(process, second)
+        _, stderr = process.communicate(timeout=20)
     assert process.returncode == (4 if second == signal.SIGINT else 128 + second)
     assert "may have been accepted" in stderr
     assert service.posts == 1
@@ -110,7 +105,7 @@ def test_a_query_ends_at_once(start: Start, number: signal.Signals, words: tuple
     with held("GET", record(status="processing")) as (service, holding):
         process = start(*words, env=service.settings)
         assert holding.asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == (5 if number == signal.SIGINT else 128 + number)
     resuming = shlex.split(stderr.rpartition("to resume: ")[2])
@@ -135,7 +130,7 @@ def test_a_download_ends_at_once(start: Start, number: signal.Signals, is_link: 
         what = link if is_link else "task-1"
         process = start("download", what, "-o", "a.png", env=service.settings)
         assert asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         _, stderr = process.communicate(timeout=20)
         go_on.set()
     assert process.returncode == (5 if number == signal.SIGINT else 128 + number)
@@ -150,7 +145,7 @@ def test_a_poll_ends_at_once(start: Start, number: signal.Signals, words: tuple[
     with held("GET", record(status="processing")) as (service, holding):
         process = start(*words, "--poll-interval", "0.05", env=service.settings)
         assert holding.asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert "to resume: muybridge wait" in stderr
@@ -163,7 +158,7 @@ def test_a_text_request_ends_at_once(start: Start, number: signal.Signals) -> No
     with held() as (service, holding):
         process = start(*TEXT, env=service.text_settings)
         assert holding.asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert "may have been charged" in stderr
@@ -176,7 +171,7 @@ def test_a_deletion_ends_at_once(start: Start, number: signal.Signals) -> None:
     with held("DELETE", {"code": "0"}) as (service, holding):
         process = start("asset", "delete", "asset-1", env=service.settings)
         assert holding.asked.wait(20)
-        process.send_signal(number)
+        interrupt(process, number)
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == (4 if number == signal.SIGINT else 128 + number)
     assert "may have been" in stderr
@@ -190,7 +185,7 @@ def test_between_two_tries_nothing_was_sent(start: Start, number: signal.Signals
         settings = gone.settings
     process = start(*CREATE, env=settings)
     read_until(process, "retrying create")
-    process.send_signal(number)
+    interrupt(process, number)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert f"error: Interrupted by {number.name}. Nothing was sent." in stderr
@@ -205,7 +200,7 @@ def test_under_nohup_a_hangup_is_ignored(start: Start) -> None:
     with held() as (service, holding):
         process = start(*CREATE, env=service.settings, preexec_fn=ignore)
         assert holding.asked.wait(20)
-        process.send_signal(signal.SIGHUP)
+        interrupt(process, signal.SIGHUP)
         holding.go_on.set()
         stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (0, "task-1\n")
@@ -221,7 +216,7 @@ def test_validate_ends_quietly(start: Start, number: signal.Signals) -> None:
     process.stdin.write('{"family": "imga", "body": {}}\n' * 2000)
     process.stdin.flush()
     process.stdout.readline()
-    process.send_signal(number)
+    interrupt(process, number)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert stderr == f"error: Interrupted by {number.name}.\n"
@@ -263,7 +258,7 @@ main()
             "wait", "task-1", "--poll-interval", "0.05", env=service.settings, program=program
         )
         assert holding.asked.wait(20)
-        process.send_signal(signal.SIGTERM)
+        interrupt(process, signal.SIGTERM)
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Task task-1 continues; you can resume it." in stderr

@@ -14,11 +14,12 @@ from media.corpus import picture, video
 from muybridge import ContentStream, GenerateContentChunk
 from muybridge.local import LocalService
 from muybridge_protocol.text.models import TEXT_MODELS
+from processes import interrupt
 
 from .conftest import Invoke, Start
 from .crooked_service import RESET, CrookedService, always, chunk, event_stream, reply
 from .test_broken_streams import redirected
-from .test_interrupts import interrupt, read_until
+from .test_interrupts import read_until
 from .test_streams import on_a_terminal
 
 ASK = ("text", "textg-2.5-pro", "Why does a horse gallop?")
