@@ -142,6 +142,8 @@ LENGTHS: Mapping[str, tuple[bytes, Verdict]] = {
     "2 to the 64": (head(b"Content-Length: 18446744073709551618") + b"{}", BAD_HEAD),
     "with more behind the body": (head(TWO) + b"{}more", b"{}"),
     "with a response behind the body": (head(TWO) + b"{}" + head(TWO) + b"{}", b"{}"),
+    "with more behind a success": (status(b"HTTP/1.1 299 Odd") + b"more", b"{}"),
+    "with more behind a refusal": (status(b"HTTP/1.1 300 Odd") + b"more", BAD_BODY),
     "together with chunks": (head(TWO, b"Transfer-Encoding: chunked") + b"{}", BAD_HEAD),
     "behind chunks": (head(b"Transfer-Encoding: chunked", TWO) + b"2\r\n{}\r\n0\r\n\r\n", BAD_HEAD),
     "together with identity": (head(TWO, b"Transfer-Encoding: identity") + b"{}", BAD_HEAD),
