@@ -145,6 +145,28 @@ def test_closed_and_then_lost() -> None:
     assert [type(event) for event in events].count(Ambiguous) == 1
 
 
+@pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_closed_and_then_echoed(status: int, is_cut: bool, tmp_path: Path) -> None:  # noqa: FBT001  a parameter
+    """A response that repeats the key is told and recorded without it."""
+    echo = response_bytes(status, f"no model can draw {KEY} for you".encode())
+    held = Held(lambda peer: peer.send(echo[: -len("for you")] if is_cut else echo))
+    events: list[object] = []
+
+    async def main(url: str) -> None:
+        store = tmp_path / "store"
+        async with muybridge.AsyncClient(KEY, url, on_event=events.append, store=store) as client:
+            await close_under_way(client, CALLS["create"], held)
+
+    with ScriptedServer(held) as server:
+        asyncio.run(main(server.url))
+        assert server.posts == 1
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    told = repr(events) + kept.decode(errors="replace")
+    assert "no model can draw" in told
+    assert KEY not in told
+
+
 STOPS = """
 import asyncio, gc, os, sys
 import muybridge
