@@ -40,6 +40,17 @@ def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> No
     process.send_signal(number)
 
 
+def limit_files(size: int) -> None:
+    """Let this process write *size* bytes to a file at most, as where a disk is full.
+
+    It keeps no byte code then: Python would keep what has room, and fail in each process after.
+    """
+    import resource  # which Windows lacks
+
+    sys.dont_write_bytecode = True
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
 class Nursery:
     """Forks one process after another while the context lasts.
 

@@ -7,13 +7,12 @@ library knows nothing of tests.
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import threading
 from typing import Any
 
 import moments
-from processes import serve
+from processes import limit_files, serve
 
 KEY = "sk-canary-77aa10c4"
 
@@ -69,7 +68,7 @@ def run(
     if naive:
         retry_like_others_do()
     if file_limit:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+        limit_files(file_limit)
     if kill_after is not None:
         timer = threading.Timer(kill_after, die)
         timer.daemon = True

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from processes import environment
+from processes import environment, limit_files
 
 
 @contextmanager
@@ -69,15 +69,13 @@ def _fork(driver: str, service: str) -> None:
 
 
 def _download(driver: str, service: str, source: str, target: str, file_limit: str) -> None:
-    import resource
-
     from muybridge import DownloadFailed
     from muybridge_protocol.events import DownloadProgress, Event
 
     from .drivers import DRIVERS
 
     if int(file_limit):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(file_limit), int(file_limit)))
+        limit_files(int(file_limit))
 
     def tell(event: Event) -> None:
         if isinstance(event, DownloadProgress):
