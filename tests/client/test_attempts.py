@@ -152,3 +152,32 @@ def test_a_pause_between_arming_and_sending(
     states = [one.state for one in purchases_at(place)]
     paused = [State.RELEASED] if place.startswith("postgresql") else []
     assert states == [*paused, State.ACCEPTED]
+
+
+class Watched(World):
+    """A service that looks up when others take the sender of a request for dead."""
+
+    place: str
+    until: float | None = None
+
+    def exchange(self, request: HttpRequest, authorization: str | None) -> Reply:
+        [bought] = purchases_at(self.place)
+        self.until = bought.sending_until
+        return super().exchange(request, authorization)
+
+
+@pytest.mark.parametrize("uptime", [0.0, 1e6])
+def test_when_a_sender_is_taken_for_dead(
+    make_client: MakeClient, place: str, uptime: float
+) -> None:
+    """That is when its exchange has certainly ended, whatever its own clock counts from."""
+    if not place.startswith("postgresql"):
+        pytest.skip("in a file, the sender's lock tells")
+    world = Watched()
+    world.place = place
+    world.clock.elapsed = uptime
+    make_client(world, store=place).create(image())
+    [bought] = purchases_at(place)
+    assert world.until is not None
+    assert 60 < world.until - bought.armed_at < 200
+    assert bought.sending_until is None
