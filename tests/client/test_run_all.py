@@ -530,6 +530,41 @@ def test_ids_that_arrive_after_a_second_ctrl_c_are_told(
     assert {task.id for task in outcomes.outstanding} == set(told)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends itself no SIGINT")
+def test_ctrl_c_while_a_run_that_was_left_ends(
+    slow: SlowServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is held back until the paid responses are there, and then raised."""
+    left = threading.Event()
+
+    class Screen(io.StringIO):
+        def write(self, text: str, /) -> int:
+            if "Ctrl-C again" in text:
+                slow.go_on.set()
+            return super().write(text)
+
+    def press() -> None:
+        while signal.getsignal(signal.SIGINT) is signal.default_int_handler and not left.is_set():
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def begin_pressing() -> None:
+        for _ in range(3):
+            assert slow.begun.acquire(timeout=20)
+        pressing.start()
+
+    monkeypatch.setattr(sys, "stderr", Screen())
+    pressing = threading.Thread(target=press)
+    with Client(KEY, slow.url) as client:
+        with pytest.raises(KeyboardInterrupt), client.run_all([HORSE] * 20, concurrency=3) as run:
+            begin_pressing()
+        left.set()
+        pressing.join()
+    assert len(slow.accepted) == 3
+    assert {task.id for task in run.outstanding} == set(slow.accepted)
+    assert len(run.unsent) == 17
+
+
 def test_a_server_that_says_429_slows_everything_and_loses_nothing() -> None:
     """Refused requests are retried, more slowly, and each is accepted once in the end."""
     with SlowServer(refusals=3) as server, Client(KEY, server.url, poll_interval=0.01) as client:

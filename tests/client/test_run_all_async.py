@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -164,6 +165,19 @@ def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid(loop: V
         assert len(told) == len(run.outstanding) == 3
 
     in_no_time(loop, script, on_submitted=told.append)
+
+
+def test_exchanges_at_once(loop: VirtualLoop) -> None:
+    """However many tasks may run at once, a run opens no more than 32 connections for them."""
+
+    async def script(client: AsyncClient, _: World) -> None:
+        async with client.run_all([HORSE] * 100, concurrency=100) as outcomes:
+            await everything(outcomes)
+
+    world = in_no_time(loop, script)
+    at_once = Counter(seen.at for seen in world.posts)
+    assert max(at_once.values()) == 32
+    assert at_once.total() == 100
 
 
 def test_a_run_that_is_cancelled_at_once_sends_nothing(loop: VirtualLoop) -> None:

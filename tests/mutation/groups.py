@@ -724,6 +724,16 @@ EQUIVALENT: dict[_Key, str] = {
         "pass",
     ): "an operation that is read piece by piece is driven by a class with a method of its own",
     (
+        "muybridge.drivers.fleet_team",
+        "raise NotImplementedError",
+        "pass",
+    ): "both kinds of team have a method of their own in its place",
+    (
+        "muybridge.drivers.on_trio",
+        "return done[0]",
+        "return done[-1]",
+    ): "there is one",
+    (
         f"{_CORE}.operations.paid",
         "raise NotImplementedError",
         "pass",

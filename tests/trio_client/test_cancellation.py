@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ import muybridge
 from client.alarms import LateAtAll
 from client.in_process import PNG, World
 from client.requests_made import image
+from muybridge.drivers.on_trio import tell_abandoned
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.trio_transport import TrioStream
-from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.records.tasks import Task
 from transport.certificates import client_context, server_context
 from transport.scripted_server import Peer, ScriptedServer, hang, response_bytes
@@ -49,6 +51,34 @@ async def test_create(latency: float) -> None:
 
     assert await at_every_checkpoint(create, check) >= 3
     assert sent[-1] >= 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        HttpResponse(400, (), b"{}"),
+        TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT),
+    ],
+    ids=["accepted", "refused", "lost"],
+)
+def test_what_has_ended_is_not_told_at_the_end(
+    answer: HttpResponse | TransportFailure | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program ends with a word about creates under way, and about no others."""
+    tell_abandoned()
+    said = capsys.readouterr().err
+
+    async def create() -> None:
+        world = mock_world()
+        world.instead.append(answer)
+        with suppress(muybridge.MuybridgeError):
+            await client_of(world).create(image())
+        assert len(world.posts) == 1
+
+    on_virtual_time(create)()
+    tell_abandoned()
+    assert capsys.readouterr().err == said
 
 
 @on_virtual_time
