@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,25 @@ def test_suffixes_that_are_added(
         warnings.simplefilter("error")
         assert client.save(image, tmp_path / given) == tmp_path / saved
     assert (tmp_path / saved).read_bytes() == PNG
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (io.BytesIO(), r"To write to a file that is open, write client\.download\(result, file\)"),
+        (7, r"not to int\. Write client\.download\(result, path\)"),
+        (b"horse", r"not to bytes\. Write client\.download\(result, path\)"),
+    ],
+    ids=["an open file", "a number", "bytes"],
+)
+def test_what_is_no_path(
+    client: AnyClient, world: World, image: Result, target: Any, said: str
+) -> None:
+    """What cannot be saved to is refused before anything is asked for, and says what can."""
+    before = len(world.seen)
+    with pytest.raises(TypeError, match=said):
+        client.save(image, target)
+    assert len(world.seen) == before
 
 
 def test_suffixes_that_mislead(client: AnyClient, image: Result, tmp_path: Path) -> None:
