@@ -530,6 +530,17 @@ def test_ids_that_arrive_after_a_second_ctrl_c_are_told(
     assert {task.id for task in outcomes.outstanding} == set(told)
 
 
+@pytest.mark.parametrize(("concurrency", "threads"), [(1, 2), (3, 4), (500, 33)])
+def test_threads(slow: SlowServer, concurrency: int, threads: int) -> None:
+    """A run has a thread for each exchange at once, of which there are 32 at most, and another."""
+    slow.go_on.set()
+    before = set(threading.enumerate())
+    work = [HORSE] * 40
+    with Client(KEY, slow.url) as client, client.run_all(work, concurrency=concurrency):
+        during = [one for one in threading.enumerate() if one.name.startswith("muybridge-")]
+        assert len(set(during) - before) == threads
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends itself no SIGINT")
 def test_ctrl_c_while_a_run_that_was_left_ends(
     slow: SlowServer, monkeypatch: pytest.MonkeyPatch

@@ -723,6 +723,30 @@ EQUIVALENT: dict[_Key, str] = {
         "raise NotImplementedError",
         "pass",
     ): "an operation that is read piece by piece is driven by a class with a method of its own",
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.files.downloads",
+            "_IN_MEMORY = 8 * 1024 * 1024",
+            ("8 * 1024 * 1024", "(8 * 1024 / 1024)"),
+            ("8 * 1024", "(8 / 1024)"),
+            ("8 *", "9 *"),
+            ("8 *", "7 *"),
+            ("1024 *", "1025 *"),
+            ("1024 *", "1023 *"),
+            ("* 1024 * 1024", "* 1024 * 1025"),
+            ("* 1024 * 1024", "* 1024 * 1023"),
+        ),
+        "what waits on the disk is read back the same",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.media.checking",
+            'return without_query(value) if "://" in value[:8] '
+            'else f"{len(value):,} characters of base64"',
+            ("[:8]", "[:9]"),
+        ),
+        "base64 has no colon",
+    ),
     (
         "muybridge.drivers.fleet_team",
         "raise NotImplementedError",

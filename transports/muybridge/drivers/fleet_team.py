@@ -74,7 +74,7 @@ class FleetTeam:
         """Take the end of an operation. The lock is held."""
         raise NotImplementedError
 
-    def _start(self, job: Work, *, paid: bool = False) -> None:
+    def _start(self, job: Work, *, paid: bool) -> None:
         """Let a worker do *job*."""
         self._team.start(job, paid=paid)
 
