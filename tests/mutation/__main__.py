@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 from .groups import EQUIVALENT, GROUPS, Group
 from .mutants import Mutant, mutants
@@ -114,7 +115,10 @@ def _run(group: Group, only: str, seed: int, jobs: int) -> float:
             argued.discard(key)
         else:
             mutated.append((module, mutant))
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+    with (
+        TemporaryDirectory() as scratch,
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _apart, (scratch,)) as pool,
+    ):
         reach = partial(reached, {module: _path(module) for module in group.modules})
         found = dict(zip(group.tests, pool.map(reach, group.tests), strict=True))
         failing = [test for test, those in found.items() if those is None]
@@ -141,6 +145,11 @@ def _run(group: Group, only: str, seed: int, jobs: int) -> float:
         f"{f'; the sample of seed {seed}' if group.sample is not None else ''}"
     )
     return share
+
+
+def _apart(scratch: str) -> None:
+    """Give this process's trials a folder, so that none clears up what another one still uses."""
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = mkdtemp(dir=scratch)
 
 
 def _tests(
