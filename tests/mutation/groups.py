@@ -576,7 +576,6 @@ EQUIVALENT: dict[_Key, str] = {
                 "status: int | None = attrs.field(default=None, init=False)",
                 'arrived: bytes = attrs.field(default=b"", init=False)',
                 "ended: bool = attrs.field(default=False, init=False)",
-                "followed: bool = attrs.field(default=False, init=False)",
             )
             for key in _swapped(_EXCHANGE, line, ("init=False", "init=True"))
         ),
@@ -723,6 +722,15 @@ EQUIVALENT: dict[_Key, str] = {
         "raise NotImplementedError",
         "pass",
     ): "an operation that is read piece by piece is driven by a class with a method of its own",
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.items.batch",
+            'yield from self._pages("AND item.reason IS NOT NULL '
+            "AND item.stage <> 'downloaded' \", 0)",
+            (", 0)", ", -1)"),
+        ),
+        "the numbers of items begin with 1",
+    ),
     **dict.fromkeys(
         _swapped(
             "muybridge.files.downloads",

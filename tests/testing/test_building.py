@@ -118,6 +118,18 @@ GET = HttpRequest(method="GET", url="http://service.test/")
 POST = HttpRequest(method="POST", url="http://service.test/", body=b"{}", paid=True)
 
 
+def test_nothing_is_sent_before_a_response_is_entered() -> None:
+    """Not even a record that is used for a second attempt makes it so."""
+    used = Exchange(POST, 5.0)
+    used.sent = True
+
+    def send(_exchange: Exchange, _: str | None) -> Opened:
+        raise AssertionError
+
+    assert not Response(send, used, None).sent
+    assert not AsyncResponse(library("asyncio"), used, None, LOOPS["asyncio"]).sent
+
+
 class LibraryError(Exception):
     """What an HTTP library raises."""
 
@@ -235,8 +247,13 @@ def test_a_cancellation_comes_out_as_it_was_requested(
     assert caplog.messages == []  # a task's error that nobody retrieves is logged
 
 
+@pytest.mark.parametrize("proxy", [False, True])
 @each_loop
-def test_a_lookup_ends_in_time(event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_ends_in_time(
+    event_loop: EventLoop,
+    proxy: bool,  # noqa: FBT001  a parameter
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A name lookup that the operating system does not end is a timeout, and nothing is sent."""
     ended = threading.Event()
 
@@ -251,7 +268,7 @@ def test_a_lookup_ends_in_time(event_loop: EventLoop, monkeypatch: pytest.Monkey
 
     async def call() -> None:
         try:
-            await look_up(LOOPS[event_loop], exchange, "slow.test", 80, most=0.05)
+            await look_up(LOOPS[event_loop], exchange, "slow.test", 80, proxy=proxy, most=0.05)
         finally:
             ended.set()
 
@@ -263,6 +280,7 @@ def test_a_lookup_ends_in_time(event_loop: EventLoop, monkeypatch: pytest.Monkey
         Reason.TIMED_OUT,
         False,
     )
+    assert failure.detail.startswith("the proxy slow.test:80") is proxy
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
-from .calls import call, failure_of, get, post
+from .calls import AUTHORIZATION, call, failure_of, get, post
 from .conftest import MakeTransport
 from .holding import hold, something_arrives
 from .scripted_server import (
@@ -231,6 +231,30 @@ def test_an_alarm_right_after_sending(
     monkeypatch.setattr(socket.socket, "send", interrupted)
     with ScriptedServer(serve()) as server:
         assert failure_of(requests_transport, post(server.url)).sent
+
+
+def test_what_was_not_sent(
+    requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was sent before a stream is entered, nor where Ctrl-C comes while it connects."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(socket.socket, "connect", interrupted)
+    request = post("http://127.0.0.1:9/")
+    stream = requests_transport.stream(request, timeout=5.0, authorization=AUTHORIZATION)
+    assert not stream.sent
+    with pytest.raises(KeyboardInterrupt), stream:
+        pass
+    assert not stream.sent
+
+
+def test_reset_within_the_request(transport: Transport) -> None:
+    """Where the connection breaks before all is sent, the failure is one of sending."""
+    with ScriptedServer([Peer.read_head, Peer.reset]) as server:
+        failure = failure_of(transport, post(server.url, b"x" * 30_000_000))
+    assert (failure.phase, failure.sent) == (Phase.SEND, True)
 
 
 def test_early_refusal(transport: Transport) -> None:

@@ -114,7 +114,6 @@ class Exchange:
         raw: The response that refuses a paid request as it arrived, at most 1 MiB.
         size: How many bytes of the decoded body have been passed on.
         sock: The socket that the request was sent on, if a library told it.
-        followed: Whether more followed a refusal. The connection must not be used again.
         on_begin: Called when the request itself begins, so that a shield can be raised.
     """
 
@@ -135,7 +134,6 @@ class Exchange:
     raw: bytearray = attrs.field(factory=bytearray, init=False)
     size: int = attrs.field(default=0, init=False)
     sock: socket.socket | None = attrs.field(default=None, init=False)
-    followed: bool = attrs.field(default=False, init=False)
     on_begin: Callable[[], object] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:

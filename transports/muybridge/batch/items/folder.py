@@ -21,7 +21,7 @@ import attrs
 
 from muybridge.batch.disk_errors import unusable
 from muybridge.batch.items.batch import Batch
-from muybridge.files.durable import make_folders, sync_folders, sync_names
+from muybridge.files.durable import make_folders, sync_folders, sync_names, write_all
 from muybridge.purchases import open_store
 from muybridge.purchases.environment import default_place
 from muybridge.purchases.errors import StoreUnusable
@@ -98,11 +98,9 @@ class Record:
             make_folders(place, mode=0o700)
             sync_names(place)
             try:
-                with new.open("xb") as file:
-                    file.write(
-                        json.dumps(attributes(self, "store", "batch", "name")).encode() + b"\n"
-                    )
-                    file.flush()
+                with new.open("xb", buffering=0) as file:
+                    text = json.dumps(attributes(self, "store", "batch", "name"))
+                    write_all(file, text.encode() + b"\n")
                     os.fsync(file.fileno())
                 try:
                     # A link fails where a rename would replace the record of whoever was faster.

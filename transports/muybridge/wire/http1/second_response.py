@@ -36,7 +36,6 @@ def refuse_second_response(exchange: Exchange, unread: Callable[[], bytes]) -> N
         behind = bytes(exchange.raw[end:]) + behind
     if behind:
         exchange.keep(behind)
-        exchange.followed = True
         raise Fault(Reason.MALFORMED, "more bytes follow the response")
 
 
