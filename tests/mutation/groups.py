@@ -756,6 +756,11 @@ EQUIVALENT: dict[_Key, str] = {
         "base64 has no colon",
     ),
     (
+        "muybridge.purchases.postgres",
+        "return False",
+        "return True",
+    ): "only a database without leases is asked",
+    (
         "muybridge.drivers.fleet_team",
         "raise NotImplementedError",
         "pass",
