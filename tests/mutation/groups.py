@@ -755,6 +755,16 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "base64 has no colon",
     ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.purchases.amounts",
+            "return amount.quantize(Decimal((0, (1,), -DIGITS)), ROUND_CEILING, EXACT)",
+            ("(0, (1,)", "(1, (1,)"),
+            ("(0, (1,)", "(0, (0,)"),
+            ("(0, (1,)", "(0, (2,)"),
+        ),
+        "only the exponent matters",
+    ),
     (
         "muybridge.purchases.postgres",
         "return False",
