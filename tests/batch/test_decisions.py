@@ -388,6 +388,16 @@ def test_a_name_of_several_items(tmp_path: Path) -> None:
     assert batch.status(tmp_path).counts == {Stage.QUEUED: 1, Stage.AMBIGUOUS: 1}
 
 
+@pytest.mark.parametrize("choice", [Choice.RELEASE, Choice.RESUBMIT])
+def test_what_may_cost_money_has_to_be_said(tmp_path: Path, choice: Choice) -> None:
+    """Nobody who does not say so has seen that nothing was charged, or is ready to pay twice."""
+    found = begun(tmp_path)
+    lost(found, 1)
+    with pytest.raises(batch.CannotDecide):
+        decide_items(found, [ItemDecision(entry=found.entry(1), choice=choice)])
+    assert found.entry(1).state is Stage.AMBIGUOUS
+
+
 def test_somebody_else_decides_first(tmp_path: Path) -> None:
     """If somebody decides between the check and the decision, the first decision stays."""
     found = begun(tmp_path)
