@@ -164,6 +164,7 @@ _ALL = (
             "tests/client/test_store_file.py",
             "tests/client/test_run_all_dedupe.py",
             "tests/client/test_shared_tasks.py",
+            "tests/client/test_tags.py",
             "tests/purchases/test_environment.py",
             "tests/purchases/test_files.py",
             "tests/purchases/test_late_and_forked.py",

@@ -153,6 +153,18 @@ def test_it_is_for_the_user_alone(path: Path) -> None:
     assert modes == [0o600, 0o700, 0o600]
 
 
+def test_the_lock_of_a_process_that_has_ended(path: Path) -> None:
+    """It goes when somebody finds it, and that of a process that is alive stays."""
+    store = open_store(path)
+    store.arm(order_of())
+    owners = path.with_name("store.sqlite3.owners")
+    [lock] = owners.iterdir()
+    (owners / "owner-0123456789abcdef").touch()
+    assert store.database.lives(lock.name.removeprefix("owner-"))
+    assert not store.database.lives("0123456789abcdef")
+    assert [*owners.iterdir()] == [lock]
+
+
 def test_a_full_disk(path: Path) -> None:
     """Nothing is sent, nothing stays reserved, and it works again once there is room."""
     store = open_store(path)
