@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             *words: str,
             env: Mapping[str, str] | None = None,
             program: str | None = None,
+            under: Sequence[str] = (),
             **more: Any,
         ) -> subprocess.Popen[str]:
             settings: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
@@ -67,7 +68,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             command = ["-m", "muybridge"] if program is None else ["-c", program]
             process = ending.enter_context(
                 subprocess.Popen(  # noqa: S603  our own command
-                    [sys.executable, *command, *words],
+                    [*under, sys.executable, *command, *words],
                     cwd=tmp_path,
                     env=environment(**(env or {})),
                     text=True,

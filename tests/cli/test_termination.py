@@ -193,12 +193,8 @@ def test_between_two_tries_nothing_was_sent(start: Start, number: signal.Signals
 
 def test_under_nohup_a_hangup_is_ignored(start: Start) -> None:
     """SIGHUP stays ignored where the command inherits that, as under nohup."""
-
-    def ignore() -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
     with held() as (service, holding):
-        process = start(*CREATE, env=service.settings, preexec_fn=ignore)
+        process = start(*CREATE, env=service.settings, under=["nohup"])
         assert holding.asked.wait(20)
         interrupt(process, signal.SIGHUP)
         holding.go_on.set()
