@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ WAYS: list[Callable[[Path, Path], None]] = [overwrite, replace, remove]
 
 def copied(path: Path, copy: Path) -> None:
     """Copy a store as SQLite does it."""
-    with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
 
 

@@ -96,6 +96,15 @@ class ClockEventLoop(asyncio.SelectorEventLoop):
         running.add_done_callback(ended)
         return running
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  asyncio says so
+        """Wait for the threads to end, however long this clock takes that to be."""
+        del timeout
+        self._waiting.threads += 1
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self._waiting.threads -= 1
+
 
 class Run(Protocol):
     """Runs an asynchronous function in an event loop."""

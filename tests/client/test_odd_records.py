@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +28,7 @@ def record(**values: Any) -> HttpResponse:
 
 def stored(*values: object) -> None:
     """Store *values* as a store does."""
-    with sqlite3.connect(":memory:") as store:
+    with closing(sqlite3.connect(":memory:")) as store:
         for value in values:
             store.execute("SELECT ?", (value,)).fetchone()
 

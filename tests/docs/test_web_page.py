@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,7 @@ def state(url: str, order: str, *, other_than: str = "accepted") -> str:
 
 def orders(folder: Path) -> list[tuple[str, str, str | None]]:
     """Return what the application has written down."""
-    with sqlite3.connect(folder / "orders.db") as database:
+    with closing(sqlite3.connect(folder / "orders.db")) as database:
         return database.execute("SELECT id, state, token FROM orders").fetchall()
 
 
