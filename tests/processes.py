@@ -1,7 +1,7 @@
 """Python in processes of its own: started afresh, or forked from one that has loaded the library.
 
 A fork takes milliseconds, a start half a second. Tests use `Nursery`. The program that it names
-calls `serve` with the function that each fork calls. Signals go to a process with `interrupt`.
+calls `serve` with the function that each fork calls.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
-    """Send a signal to *process*, a program in Python, once its main thread sleeps.
+    """Send a signal to *process*, a Python program, once its main thread sleeps.
 
-    Python looks whether a signal has come, and then goes to sleep. A signal between the two is seen
-    when something else wakes the program, which here may be as late as the test's end.
+    Python checks for signals before it enters a system call. If one arrives in between, Python
+    handles it only after the call returns, which a test may be waiting for.
     """
     stat = Path(f"/proc/{process.pid}/stat")
     while stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "RD":
@@ -41,9 +41,10 @@ def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> No
 
 
 def limit_files(size: int) -> None:
-    """Let this process write *size* bytes to a file at most, as where a disk is full.
+    """Limit each file that this process writes to *size* bytes, as a full disk does.
 
-    It keeps no byte code then: Python would keep what has room, and fail in each process after.
+    Byte code is not written from now on: Python would truncate it, and every later process that
+    loads it would fail.
     """
     import resource  # which Windows lacks
 

@@ -35,7 +35,7 @@ class Terminal:
         os.write(self._device, text)
 
     def interrupt(self, number: signal.Signals) -> None:
-        """Send a signal once the command sleeps until something is typed."""
+        """Send a signal once the command waits for input."""
         interrupt(self._process, number)
 
     def end(self) -> tuple[int, str]:

@@ -55,8 +55,8 @@ for package in json.loads(sys.argv[2]):
     assert set(offered[package]) <= set(members), package
 print(json.dumps(offered))
 """
-# In 3.13.0 alone, `help` raises a TypeError for a class with a function that has no module, which
-# attrs makes for cached properties.
+# Only in Python 3.13.0, `help` raises a TypeError for functions without a module. attrs generates
+# such functions for classes with cached properties.
 HELP = """
 for package, names in offered.items() if sys.version_info[:3] != (3, 13, 0) else ():
     page = pydoc.plain(pydoc.render_doc(package))

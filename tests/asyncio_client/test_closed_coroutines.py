@@ -148,7 +148,7 @@ def test_closed_and_then_lost() -> None:
 @pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("status", [200, 400, 500])
 def test_closed_and_then_echoed(status: int, is_cut: bool, tmp_path: Path) -> None:  # noqa: FBT001  a parameter
-    """A response that repeats the key is told and recorded without it."""
+    """If a response repeats the key, events and the store redact it."""
     echo = response_bytes(status, f"no model can draw {KEY} for you".encode())
     held = Held(lambda peer: peer.send(echo[: -len("for you")] if is_cut else echo))
     events: list[object] = []

@@ -389,8 +389,8 @@ def test_a_name_of_several_items(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("choice", [Choice.RELEASE, Choice.RESUBMIT])
-def test_what_may_cost_money_has_to_be_said(tmp_path: Path, choice: Choice) -> None:
-    """Nobody who does not say so has seen that nothing was charged, or is ready to pay twice."""
+def test_consent_is_required(tmp_path: Path, choice: Choice) -> None:
+    """Without explicit consent, nothing is released or resubmitted."""
     found = begun(tmp_path)
     lost(found, 1)
     with pytest.raises(batch.CannotDecide):

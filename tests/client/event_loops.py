@@ -97,7 +97,7 @@ class ClockEventLoop(asyncio.SelectorEventLoop):
         return running
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  asyncio says so
-        """Wait for the threads to end, however long this clock takes that to be."""
+        """Wait for the threads to end, without the timeout: this clock would jump past it."""
         del timeout
         self._waiting.threads += 1
         try:

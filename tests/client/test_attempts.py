@@ -155,7 +155,7 @@ def test_a_pause_between_arming_and_sending(
 
 
 class Watched(World):
-    """A service that looks up when others take the sender of a request for dead."""
+    """A service that looks up, during a request, when its sender counts as dead."""
 
     place: str
     until: float | None = None
@@ -167,10 +167,8 @@ class Watched(World):
 
 
 @pytest.mark.parametrize("uptime", [0.0, 1e6])
-def test_when_a_sender_is_taken_for_dead(
-    make_client: MakeClient, place: str, uptime: float
-) -> None:
-    """That is when its exchange has certainly ended, whatever its own clock counts from."""
+def test_when_a_sender_counts_as_dead(make_client: MakeClient, place: str, uptime: float) -> None:
+    """The time comes from the timeout of the exchange, whatever the sender's clock shows."""
     if not place.startswith("postgresql"):
         pytest.skip("in a file, the sender's lock tells")
     world = Watched()

@@ -448,10 +448,6 @@ def test_ctrl_c_waits_for_paid_replies_and_tells_their_ids(
     slow: SlowServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ctrl-C in the loop ends the run once the ids of what is under way are known."""
-
-    def press() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
     with Client(KEY, slow.url) as client:
         pressing = at_once_when_posts_are_under_way(slow, 3, press)
         with (
@@ -468,12 +464,26 @@ def test_ctrl_c_waits_for_paid_replies_and_tells_their_ids(
     assert "ids" in capsys.readouterr().err
 
 
-class PressedAgain(io.StringIO):
-    """A screen whose reader presses Ctrl-C once more on being told what is waited for."""
+def press() -> None:
+    """Press Ctrl-C."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class Screen(io.StringIO):
+    """A screen whose reader acts once it says that Ctrl-C is held back.
+
+    Args:
+        act: What the reader does.
+    """
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._act = act
 
     def write(self, text: str, /) -> int:
+        """Show *text*."""
         if "Ctrl-C again" in text:
-            os.kill(os.getpid(), signal.SIGINT)
+            self._act()
         return super().write(text)
 
 
@@ -482,11 +492,9 @@ def test_a_second_ctrl_c_ends_the_run_at_once(
     slow: SlowServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second Ctrl-C waits for no paid response, and says how many may have been accepted."""
-    monkeypatch.setattr(sys, "stderr", PressedAgain())
+    monkeypatch.setattr(sys, "stderr", Screen(press))
     with Client(KEY, slow.url) as client:
-        pressing = at_once_when_posts_are_under_way(
-            slow, 3, lambda: os.kill(os.getpid(), signal.SIGINT)
-        )
+        pressing = at_once_when_posts_are_under_way(slow, 3, press)
         with (
             pytest.raises(KeyboardInterrupt) as caught,
             client.run_all([HORSE] * 20, concurrency=3) as outcomes,
@@ -506,13 +514,11 @@ def test_ids_that_arrive_after_a_second_ctrl_c_are_told(
     slow: SlowServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the program lives on, it learns each id that its threads still read, and they end."""
-    monkeypatch.setattr(sys, "stderr", PressedAgain())
+    monkeypatch.setattr(sys, "stderr", Screen(press))
     told: list[str] = []
     others = threading.enumerate()
     with Client(KEY, slow.url, on_submitted=lambda task: told.append(task.id)) as client:
-        pressing = at_once_when_posts_are_under_way(
-            slow, 3, lambda: os.kill(os.getpid(), signal.SIGINT)
-        )
+        pressing = at_once_when_posts_are_under_way(slow, 3, press)
         with pytest.raises(KeyboardInterrupt), client.run_all([HORSE] * 3) as outcomes:
             list(outcomes)
         pressing.join()
@@ -532,7 +538,7 @@ def test_ids_that_arrive_after_a_second_ctrl_c_are_told(
 
 @pytest.mark.parametrize(("concurrency", "threads"), [(1, 2), (3, 4), (500, 33)])
 def test_threads(slow: SlowServer, concurrency: int, threads: int) -> None:
-    """A run has a thread for each exchange at once, of which there are 32 at most, and another."""
+    """A run has one thread per concurrent exchange, at most 32, and one that schedules."""
     slow.go_on.set()
     before = set(threading.enumerate())
     work = [HORSE] * 40
@@ -542,30 +548,22 @@ def test_threads(slow: SlowServer, concurrency: int, threads: int) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends itself no SIGINT")
-def test_ctrl_c_while_a_run_that_was_left_ends(
-    slow: SlowServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is held back until the paid responses are there, and then raised."""
+def test_ctrl_c_while_a_run_closes(slow: SlowServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is held back until the paid responses have arrived, then raised."""
     left = threading.Event()
 
-    class Screen(io.StringIO):
-        def write(self, text: str, /) -> int:
-            if "Ctrl-C again" in text:
-                slow.go_on.set()
-            return super().write(text)
-
-    def press() -> None:
+    def press_once_held() -> None:
         while signal.getsignal(signal.SIGINT) is signal.default_int_handler and not left.is_set():
             pass
-        os.kill(os.getpid(), signal.SIGINT)
+        press()
 
     def begin_pressing() -> None:
         for _ in range(3):
             assert slow.begun.acquire(timeout=20)
         pressing.start()
 
-    monkeypatch.setattr(sys, "stderr", Screen())
-    pressing = threading.Thread(target=press)
+    monkeypatch.setattr(sys, "stderr", Screen(slow.go_on.set))
+    pressing = threading.Thread(target=press_once_held)
     with Client(KEY, slow.url) as client:
         with pytest.raises(KeyboardInterrupt), client.run_all([HORSE] * 20, concurrency=3) as run:
             begin_pressing()

@@ -168,7 +168,7 @@ def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid(loop: V
 
 
 def test_exchanges_at_once(loop: VirtualLoop) -> None:
-    """However many tasks may run at once, a run opens no more than 32 connections for them."""
+    """A run has at most 32 exchanges at once, even if more tasks may run."""
 
     async def script(client: AsyncClient, _: World) -> None:
         async with client.run_all([HORSE] * 100, concurrency=100) as outcomes:

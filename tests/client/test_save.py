@@ -65,10 +65,10 @@ def test_suffixes_that_are_added(
     ],
     ids=["an open file", "a number", "bytes"],
 )
-def test_what_is_no_path(
+def test_invalid_targets(
     client: AnyClient, world: World, image: Result, target: Any, said: str
 ) -> None:
-    """What cannot be saved to is refused before anything is asked for, and says what can."""
+    """They are rejected before any request, and the error names the right call."""
     before = len(world.seen)
     with pytest.raises(TypeError, match=said):
         client.save(image, target)

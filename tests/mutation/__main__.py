@@ -148,7 +148,7 @@ def _run(group: Group, only: str, seed: int, jobs: int) -> float:
 
 
 def _apart(scratch: str) -> None:
-    """Give this process's trials a folder, so that none clears up what another one still uses."""
+    """Give this process a temporary folder of its own, which no other process cleans up."""
     os.environ["PYTEST_DEBUG_TEMPROOT"] = mkdtemp(dir=scratch)
 
 

@@ -129,8 +129,8 @@ def test_the_tests_of_the_sdist(built: Built, lowest: Environment, constraints: 
     folders = [built.unpacked / "tests" / name for name in FOLDERS]
     settings = Path(__file__).with_name("pytest.ini")  # as there, it is not the sources that count
     command = [lowest.python, "-m", "pytest", "-c", settings, "--rootdir", built.unpacked, "-nauto"]
-    # Without this, pytest looks for no conftest.py above its settings, and the tests would use the
-    # user's own store and consent.
+    # Without this option, pytest ignores every conftest.py above its settings file, and the tests
+    # would use the user's own store and consent.
     command += ["--confcutdir", built.unpacked]
     told = succeed([*command, *folders], cwd=built.unpacked)
     passed = re.search(r"(\d+) passed", told)

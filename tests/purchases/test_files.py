@@ -154,7 +154,7 @@ def test_it_is_for_the_user_alone(path: Path) -> None:
 
 
 def test_the_lock_of_a_process_that_has_ended(path: Path) -> None:
-    """It goes when somebody finds it, and that of a process that is alive stays."""
+    """Another process removes the lock when it finds it, and keeps the locks of live processes."""
     store = open_store(path)
     store.arm(order_of())
     owners = path.with_name("store.sqlite3.owners")

@@ -1,4 +1,4 @@
-"""What becomes of a purchase and its item, without any store."""
+"""Transitions of purchases and items, without a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ITEM = Item(batch=1, number=1, name="", stem="horse", family="imgb", body="{}", 
 
 
 def adopted(purchase: Purchase, task: Task) -> tuple[Purchase, Task]:
-    """Return *purchase* after a person has named *task*, and the task as it is kept."""
+    """Return *purchase* after a person has adopted *task* for it, and the task in its token."""
     after = decided(purchase, Choice.ADOPT, 9.0, task)
     assert after.token is not None
     return after, Task.from_token(after.token)
@@ -34,33 +34,34 @@ def adopted(purchase: Purchase, task: Task) -> tuple[Purchase, Task]:
     ],
     ids=["a bare id", "a token", "a token without its model"],
 )
-def test_a_task_that_a_person_names_can_be_polled(named: Task, family: str, model: str) -> None:
-    """Family and model, on which polling depends, are those of the token, else of the request."""
+def test_an_adopted_task_can_be_polled(named: Task, family: str, model: str) -> None:
+    """Polling needs family and model: they come from the token, or else from the request."""
     after, task = adopted(DOUBTFUL, named)
     assert (task.id, task.family, task.requested_model) == ("task-1", family, model)
     assert (after.state, after.task, after.decided_at) == (State.ACCEPTED, "task-1", 9.0)
 
 
-def test_a_task_of_an_unknown_request() -> None:
-    """Where neither says which family and model it is, the task says nothing of them."""
+def test_an_adopted_task_of_an_unknown_request() -> None:
+    """If neither the token nor the request has a family and model, the task has none."""
     _, task = adopted(attrs.evolve(DOUBTFUL, family="", model=""), Task(id="task-1"))
     assert (task.family, task.requested_model) == (None, None)
 
 
-def test_the_reason_goes_with_the_doubt() -> None:
-    """A named task leaves nothing in doubt; any other decision keeps what made it necessary."""
+def test_the_reason_of_an_ambiguous_purchase() -> None:
+    """Adopting a task clears the reason; other decisions keep it."""
     after, _ = adopted(DOUBTFUL, Task(id="task-1"))
     assert (after.reason, after.candidate) == (None, "task-1")
     after = decided(DOUBTFUL, Choice.RELEASE, 9.0)
     assert (after.reason, after.candidate, after.task) == ("cut off", "task-9", None)
 
 
-def test_a_late_task_is_kept_until_it_is_the_purchases_own() -> None:
-    """A person who names the task that came late has one task; who names another has two."""
+def test_a_late_task() -> None:
+    """It is kept beside the purchase's own task, unless a person adopts that very task."""
     late = attrs.evolve(DOUBTFUL, late=Task(id="task-2").to_token())
-    assert adopted(late, Task(id="task-2"))[0].late is None
-    assert adopted(late, Task(id="task-1"))[0].late == late.late
-    assert decided(late, Choice.RELEASE, 9.0).late == late.late
+    same, _ = adopted(late, Task(id="task-2"))
+    other, _ = adopted(late, Task(id="task-1"))
+    released = decided(late, Choice.RELEASE, 9.0)
+    assert (same.late, other.late, released.late) == (None, late.late, late.late)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_a_late_task_is_kept_until_it_is_the_purchases_own() -> None:
 def test_only_the_worker_that_sent_a_request_keeps_its_item(
     stage: Stage, leads_to: Stage, after: Stage, owner: str | None
 ) -> None:
-    """What was released goes back to it, to be retried at once, or to whoever takes it next."""
+    """That worker may retry it at once. Otherwise, any worker may take the item."""
     released = attrs.evolve(DOUBTFUL, state=State.RELEASED)
     item = attrs.evolve(ITEM, stage=stage, owner="worker" if stage is Stage.ARMED else None)
     moved = followed(item, released, Outcome(state=State.RELEASED, leads_to=leads_to))

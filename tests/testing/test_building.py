@@ -119,7 +119,7 @@ POST = HttpRequest(method="POST", url="http://service.test/", body=b"{}", paid=T
 
 
 def test_nothing_is_sent_before_a_response_is_entered() -> None:
-    """Not even a record that is used for a second attempt makes it so."""
+    """This holds even if its record is of an earlier attempt that was sent."""
     used = Exchange(POST, 5.0)
     used.sent = True
 

@@ -236,7 +236,7 @@ def test_an_alarm_right_after_sending(
 def test_what_was_not_sent(
     requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was sent before a stream is entered, nor where Ctrl-C comes while it connects."""
+    """Nothing counts as sent before a stream is entered, or if Ctrl-C interrupts connecting."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -251,7 +251,7 @@ def test_what_was_not_sent(
 
 
 def test_reset_within_the_request(transport: Transport) -> None:
-    """Where the connection breaks before all is sent, the failure is one of sending."""
+    """If the connection breaks before the whole request is sent, the phase is SEND."""
     with ScriptedServer([Peer.read_head, Peer.reset]) as server:
         failure = failure_of(transport, post(server.url, b"x" * 30_000_000))
     assert (failure.phase, failure.sent) == (Phase.SEND, True)

@@ -62,10 +62,10 @@ async def test_create(latency: float) -> None:
     ],
     ids=["accepted", "refused", "lost"],
 )
-def test_what_has_ended_is_not_told_at_the_end(
+def test_finished_creates_are_not_reported_at_exit(
     answer: HttpResponse | TransportFailure | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The program ends with a word about creates under way, and about no others."""
+    """At exit, the program reports only creates that are still under way."""
     tell_abandoned()
     said = capsys.readouterr().err
 

@@ -168,7 +168,8 @@ def _host_of(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        # `port` raises `ValueError` if it is not a number, and is None if it is empty or missing.
+        # `port` raises `ValueError` for text that is not a number. It is None for an empty port as
+        # well as for a missing one, so a trailing colon is checked separately.
         is_port_good = parts.port is not None or parts.netloc[-1:] != ":"
     except ValueError:
         return None
